@@ -1,0 +1,1 @@
+"""Core of fusion-plan: graph, plan, planner, emission, toolchain, simulator, report and command line."""

@@ -1,0 +1,1 @@
+"""Operators: one family a file."""

@@ -1,0 +1,1 @@
+"""Rewrites of graphs, plans and TIR: one pass a file."""
