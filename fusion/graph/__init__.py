@@ -15,6 +15,7 @@ from fusion.graph.expr import (
     log,
     maximum,
     minimum,
+    part,
     position,
     relu,
     rsqrt,
@@ -34,6 +35,6 @@ from fusion.graph.verify import verify
 
 __all__ = [
     "DTYPE_BYTES", "Affine", "Carry", "Condition", "Dim", "Expr", "Graph", "Index", "Op", "Operator", "Stage", "StageGraph", "Value",
-    "absolute", "cast", "contract", "exp", "expand", "from_text", "gather", "largest", "log", "maximum", "minimum", "operator", "position",
-    "relu", "rsqrt", "scatter_add", "sigmoid", "smallest", "sqrt", "to_text", "topk", "topk_index", "total", "verify", "where",
+    "absolute", "cast", "contract", "exp", "expand", "from_text", "gather", "largest", "log", "maximum", "minimum", "operator", "part",
+    "position", "relu", "rsqrt", "scatter_add", "sigmoid", "smallest", "sqrt", "to_text", "topk", "topk_index", "total", "verify", "where",
 ]  # fmt: skip

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, ParamSpec
 
-from fusion.errors import FusionError
+from fusion.errors import FusionError, did_you_mean
 from fusion.graph import typing_rules
-from fusion.graph.expr import Expr, Index, dims_of
+from fusion.graph.expr import Expr, Index, dims_of, require_expr, require_named
 from fusion.graph.stagegraph import StageGraph
 from fusion.graph.types import Carry, Dim, Op, Operand, Stage, Unit, Value
 
@@ -25,6 +25,7 @@ class _Open:
     name: str
     unit: Unit
     scan: str
+    loop: int
     ops: list[Op] = field(default_factory=list[Op])
 
 
@@ -39,6 +40,7 @@ class Graph:
         self._carries: list[Carry] = []
         self._open: _Open | None = None
         self._scan = ""
+        self._loops: dict[str, int] = {}
 
     def dim(self, name: str, size: int, *, tiles: tuple[int, ...] = (), step: int = 0) -> Index:
         """Declares a dim; `tiles` are the block sizes to choose from, `step=1` makes scans along it go one index at a time."""
@@ -55,7 +57,7 @@ class Graph:
 
     def output(self, value: Expr, layout: str = "") -> None:
         """Marks a value as a result of the operator, with the layout that the caller gets."""
-        old = self._values[value.name]
+        old = self._values[require_named(value, f"{self.name}: output").name]
         axes = tuple(tuple((a or b).split()) for a, b in re.findall(r"\(([^)]*)\)|(\S+)", layout)) or old.layout
         dims = tuple(d for axis in axes for d in axis)
         if sorted(dims) != sorted(old.dims):
@@ -63,34 +65,39 @@ class Graph:
         self._values[value.name] = Value(value.name, dims, old.dtype, "output", axes)
 
     @contextmanager
-    def cube(self, name: str) -> Iterator[None]:
+    def cube(self, name: str) -> Generator[None, None, None]:
         """A stage for the Cube unit: contractions."""
         with self._stage(name, "cube"):
             yield
 
     @contextmanager
-    def vector(self, name: str) -> Iterator[None]:
+    def vector(self, name: str) -> Generator[None, None, None]:
         """A stage for the Vector unit: everything but contractions."""
         with self._stage(name, "vector"):
             yield
 
     @contextmanager
-    def _stage(self, name: str, unit: Unit) -> Iterator[None]:
+    def _stage(self, name: str, unit: Unit) -> Generator[None, None, None]:
         if self._open:
             raise FusionError(f"stage {name} is opened inside of {self._open.name}", remedy="close one stage before the next")
-        self._open = _Open(name, unit, self._scan)
+        self._open = _Open(name, unit, self._scan, self._loops.get(self._scan, 0))
         yield
         done, self._open = self._open, None
         if any(s.name == name for s in self._stages):
             raise FusionError(f"stage {name} is declared twice", where=self.name)
-        self._stages.append(Stage(done.name, done.unit, tuple(done.ops), done.scan))
+        self._stages.append(Stage(done.name, done.unit, tuple(done.ops), done.scan, done.loop))
 
     @contextmanager
-    def scan(self, dim: str) -> Iterator[None]:
+    def scan(self, dim: str) -> Generator[None, None, None]:
         """Stages inside run in steps along `dim`; reductions over it are over the step, `state`/`carry` pass values on."""
         if self._scan:
             raise FusionError(f"scan along {dim} inside of a scan along {self._scan}", remedy="scans do not nest")
+        if dim not in self._dims:
+            raise FusionError(f"scan along the undeclared dim {dim!r}", where=self.name, remedy=did_you_mean(dim, self._dims))
+        if self._open:
+            raise FusionError(f"scan along {dim} inside of stage {self._open.name}", remedy="open the stages inside of the scan")
         self._scan = dim
+        self._loops[dim] = self._loops.get(dim, -1) + 1
         yield
         self._scan = ""
 
@@ -99,12 +106,13 @@ class Graph:
         if not self._scan:
             raise FusionError(f"state {name} outside of a scan", remedy="declare it inside `with g.scan(dim):`")
         value = self._declare(Value(name, dims_of(dims), dtype))
-        start: Operand = init.name if isinstance(init, Expr) else float(init)
+        start: Operand = require_named(init, f"{self.name}: state {name}").name if isinstance(init, Expr) else float(init)
         self._carries.append(Carry(name, "", start, self._scan))
         return value
 
     def carry(self, state: Expr, to: Expr) -> None:
         """The step leaves `to` as the next step's `state`."""
+        require_named(to, f"{self.name}: carry of {require_named(state, f'{self.name}: carry').name}")
         found = [i for i, c in enumerate(self._carries) if c.state == state.name]
         if not found:
             raise FusionError(f"{state.name} is not a state", where=self.name, remedy="declare it with g.state(...)")
@@ -117,20 +125,20 @@ class Graph:
             raise FusionError(
                 f"{name} is assigned outside of a stage", where=self.name, remedy="use `with g.cube(...)` or `with g.vector(...)`"
             )
-        if not expr.fn:
+        if not require_expr(expr, f"{self.name}.{self._open.name}: {name}").fn:
             expr = Expr(fn="copy", args=(expr,))
-        self._emit(self._open, name, expr, [0])
+        self._emit(self._open, name, expr, name, [0])
         return Expr(name=name)
 
-    def _emit(self, stage: _Open, out: str, expr: Expr, counter: list[int]) -> None:
+    def _emit(self, stage: _Open, out: str, expr: Expr, root: str, counter: list[int]) -> None:
         args: list[Operand] = []
         for a in expr.args:
             if not isinstance(a, Expr):
                 args.append(float(a))
             elif a.fn:
                 counter[0] += 1
-                inner = f"{out.split('__')[0]}__{counter[0]}"
-                self._emit(stage, inner, a, counter)
+                inner = f"{root}__{counter[0]}"
+                self._emit(stage, inner, a, root, counter)
                 args.append(inner)
             else:
                 args.append(a.name)

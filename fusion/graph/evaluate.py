@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
+import networkx as nx
 import torch
 
 from fusion.errors import FusionError
@@ -51,17 +52,12 @@ def evaluate_all(
     """Every value by name over its dims: what a test compares step by step."""
     evaluator = _Evaluator(graph, precision)
     env: Env = {v.name: evaluator.bring_in(v, inputs) for v in graph.inputs}
-    done: set[str] = set()
-    for stage in graph.stages:
-        if stage.name in done:
-            continue
-        group = next((g for g in graph.scan_groups() if stage.name in g), None)
-        if group is None:
-            evaluator.run_stage(stage, env, {})
-            done.add(stage.name)
+    for names in nx.topological_sort(graph.runs):
+        stages = tuple(graph.stage(n) for n in names)
+        if stages[0].scan:
+            evaluator.run_scan(stages, env, scan_step)
         else:
-            evaluator.run_scan(tuple(graph.stage(n) for n in group), env, scan_step)
-            done.update(group)
+            evaluator.run_stage(stages[0], env, {})
     return env
 
 
@@ -208,8 +204,8 @@ class _Evaluator:
     def scatter(self, op: Op, value: Value, env: Env) -> torch.Tensor:
         source, index = (self.graph.value(a) for a in op.args if isinstance(a, str))
         size = self.graph.dim(op.attr).size
-        batch = tuple(d for d in value.dims if d in index.dims)
-        summed = tuple(d for d in index.dims if d not in batch)
+        summed = op.over
+        batch = tuple(d for d in index.dims if d not in summed)
         kept = tuple(d for d in source.dims if d not in index.dims)
         data = self.aligned(env[source.name], source.dims, (*batch, *summed, *kept))
         places = self.aligned(env[index.name].long(), index.dims, (*batch, *summed))

@@ -17,6 +17,9 @@ class Condition:
     def __and__(self, other: Condition) -> Condition:
         return Condition(self.terms + other.terms)
 
+    def __bool__(self) -> bool:
+        raise FusionError("a condition over dim indices has no truth value", remedy="join conditions with &, one comparison each")
+
 
 class Index:
     """An affine expression over dim indices; comparing two gives a Condition. A dim declared in a graph is the simplest one."""
@@ -31,6 +34,15 @@ class Index:
 
     def __add__(self, other: Index | int) -> Index:
         return self._combine(other, 1)
+
+    def __radd__(self, other: int) -> Index:
+        return self + other
+
+    def __rsub__(self, other: int) -> Index:
+        return self * -1 + other
+
+    def __rmul__(self, factor: int) -> Index:
+        return self * factor
 
     def __sub__(self, other: Index | int) -> Index:
         return self._combine(other, -1)
@@ -83,6 +95,9 @@ class Expr:
     def __truediv__(self, other: Expr | float) -> Expr:
         return _binary("div", self, other) if isinstance(other, Expr) else _binary("mul", self, 1.0 / other)
 
+    def __rtruediv__(self, other: float) -> Expr:
+        return Expr(fn="div", args=(float(other), self))
+
     def __neg__(self) -> Expr:
         return _binary("mul", self, -1.0)
 
@@ -91,6 +106,15 @@ class Expr:
 
     def __lt__(self, other: Expr | float) -> Expr:
         return _binary("lt", self, other)
+
+    def __gt__(self, other: Expr | float) -> Expr:
+        return other < self if isinstance(other, Expr) else -self < -other
+
+    def __le__(self, other: Expr | float) -> Expr:
+        return other >= self if isinstance(other, Expr) else -self >= -other
+
+    def __bool__(self) -> bool:
+        raise FusionError("the value of an expression is not known while the graph is written", remedy="use where(condition, x, y)")
 
 
 def _binary(fn: str, x: Expr, y: Expr | float) -> Expr:
@@ -152,7 +176,10 @@ def where(condition: Condition | Expr, x: Expr, otherwise: Expr | float) -> Expr
 
 
 def contract(x: Expr, y: Expr, over: str) -> Expr:
-    """Sum of products over the dims in `over`, the other dims joined; only in a Cube stage. Accumulates in float32."""
+    """Sum of products over the dims in `over`, the other dims joined; only in a Cube stage. Accumulates in float32.
+
+    `contract(a, b, ...) + contract(c, d, ...)` in one Cube stage accumulates both in one place.
+    """
     return Expr(fn="contract", args=(x, y), over=dims_of(over))
 
 
@@ -186,9 +213,14 @@ def gather(x: Expr, index: Expr, dim: str) -> Expr:
     return Expr(fn="gather", args=(x, index), over=(dim,))
 
 
-def scatter_add(x: Expr, index: Expr, into: str) -> Expr:
-    """Row writes that add up: dims of x that `index` has are summed into the dim `into` at the positions that index gives."""
-    return Expr(fn="scatter_add", args=(x, index), attr=into)
+def part(x: Expr, dim: str, into: str, start: int = 0) -> Expr:
+    """The slice of x along `dim` from `start`, as long as the dim `into` that takes its place; with equal sizes, a renaming."""
+    return gather(x, position(into) + start if start else position(into), dim)
+
+
+def scatter_add(x: Expr, index: Expr, over: str, into: str) -> Expr:
+    """Row writes that add up: the dims `over` of x become the dim `into`, at the positions that `index` gives."""
+    return Expr(fn="scatter_add", args=(x, index), over=dims_of(over), attr=into)
 
 
 def topk(x: Expr, over: str, into: str) -> Expr:
@@ -205,4 +237,11 @@ def require_expr(x: object, where_: str) -> Expr:
     """Checks an author's argument."""
     if not isinstance(x, Expr):
         raise FusionError(f"expected a value or an expression, got {type(x).__name__}", where=where_)
+    return x
+
+
+def require_named(x: object, where_: str) -> Expr:
+    """Checks an author's argument that must be a value: an input, a state or what `let` returned."""
+    if not isinstance(x, Expr) or not x.name:
+        raise FusionError("expected a value, not an expression", where=where_, remedy="give it a name with g.let(...) first")
     return x

@@ -100,7 +100,7 @@ OPS: dict[str, OpSpec] = {
     "amin": OpSpec("reduce", 1, _amin, 2.6, "smallest over dims"),
     "contract": OpSpec("contract", 2, _identity, 0.0, "sum of products over dims, accumulated in fp32 (Cube)"),
     "gather": OpSpec("gather", 2, _identity, 9.0, "x with the dim in `over` indexed by y; an index outside the dim gives 0"),
-    "scatter_add": OpSpec("scatter", 2, _identity, 9.0, "adds x into the dim `attr` at the positions y, over dims"),
+    "scatter_add": OpSpec("scatter", 2, _identity, 9.0, "adds x into the dim `attr` at the positions y; the dims in `over` are summed"),
     "topk": OpSpec("topk", 1, _identity, 12.0, "the largest along `over`, in falling order, as the dim `attr`"),
     "topk_index": OpSpec("topk", 1, _identity, 12.0, "positions of `topk`, ties to the smaller position"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import networkx as nx
@@ -15,14 +15,27 @@ from fusion.graph.types import Carry, Dim, Op, Stage, Value
 
 @dataclass(frozen=True)
 class StageGraph:
-    """An operator. Immutable; `verify` (see verify.py) lists what must hold, and the builder checks it."""
+    """An operator. Immutable; `verify` (see verify.py) lists what must hold, and the builder checks it.
+
+    Values are kept in one order, whatever order they come in: inputs, states, then as the stages assign them. Intermediates that no
+    stage assigns any more are dropped.
+    """
 
     name: str
     dims: tuple[Dim, ...]
     values: tuple[Value, ...]
     stages: tuple[Stage, ...]
     carries: tuple[Carry, ...] = ()
-    scalars: tuple[tuple[str, float], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        written = {out: i for i, out in enumerate(out for s in self.stages for out in s.writes)}
+        states = {c.state: i for i, c in enumerate(self.carries)}
+
+        def place(v: Value) -> tuple[int, int]:
+            return (0, 0) if v.role == "input" else (1, states[v.name]) if v.name in states else (2, written.get(v.name, len(written)))
+
+        kept = [v for v in self.values if v.role != "intermediate" or v.name in written or v.name in states]
+        object.__setattr__(self, "values", tuple(sorted(kept, key=place)))
 
     @cached_property
     def _dims(self) -> dict[str, Dim]:
@@ -134,17 +147,31 @@ class StageGraph:
         return tuple(sorted(found))
 
     def scan_groups(self) -> tuple[tuple[str, ...], ...]:
-        """Stages that step along one dim together, by scan dim and connectedness, in graph order."""
+        """Stages that step along one dim together, by scan, loop and connectedness, in graph order."""
+        return self._scan_groups
+
+    @cached_property
+    def _scan_groups(self) -> tuple[tuple[str, ...], ...]:
         linked: nx.Graph[str] = nx.Graph()
         linked.add_nodes_from(s.name for s in self.stages if s.scan)
         for s in (self._stages[n] for n in list(linked)):
             for r in self.stage(s.name).reads:
                 source = self.producer(self.carry_of[r].next) if r in self.carry_of else self.producer(r)
-                if source and self._stages[source].scan == s.scan:
+                if source and (self._stages[source].scan, self._stages[source].loop) == (s.scan, s.loop):
                     linked.add_edge(source, s.name)
         order = {s.name: i for i, s in enumerate(self.stages)}
         groups = [tuple(sorted(c, key=order.__getitem__)) for c in nx.connected_components(linked)]
         return tuple(sorted(groups, key=lambda group: order[group[0]]))
+
+    @cached_property
+    def runs(self) -> nx.DiGraph[tuple[str, ...]]:
+        """What runs as one piece, and in which order: the stages of a scan together, every other stage alone."""
+        member = {name: group for group in self.scan_groups() for name in group}
+        g: nx.DiGraph[tuple[str, ...]] = nx.DiGraph()
+        g.add_nodes_from(member.get(s.name, (s.name,)) for s in self.stages)
+        edges = ((member.get(u, (u,)), member.get(v, (v,))) for u, v in self.graph.edges)
+        g.add_edges_from((u, v) for u, v in edges if u != v)
+        return g
 
     def with_stages(self, stages: Iterable[Stage], values: Iterable[Value] | None = None) -> StageGraph:
         """The same operator with other stages (and values): what a graph pass returns."""

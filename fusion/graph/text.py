@@ -44,7 +44,7 @@ def _lines(graph: StageGraph) -> Iterator[str]:
         v = graph.value(c.state)
         yield f"state {v.name} : {v.dtype}[{' '.join(v.dims)}] along {c.along} from {_operand(c.init)} then {c.next}"
     for s in graph.stages:
-        yield f"{s.unit} {s.name}{f' scan {s.scan}' if s.scan else ''}:"
+        yield f"{s.unit} {s.name}{f' scan {s.scan}' if s.scan else ''}{f' loop {s.loop}' if s.loop else ''}:"
         yield from (_op_line(op, graph) for op in s.body)
     yield from (_value_line(v) for v in graph.values if v.role == "output")
 
@@ -57,7 +57,7 @@ def to_text(graph: StageGraph) -> str:
 _DIM = re.compile(r"dim (\w+) = (\d+)(?: tiles ([\d ]+?))?(?: step (\d+))?")
 _VALUE = re.compile(r"(input|output) (\w+) : (\w+)\[([^\]]*)\](?: after (.+))?")
 _STATE = re.compile(r"state (\w+) : (\w+)\[([^\]]*)\] along (\w+) from (\S+) then (\w+)")
-_STAGE = re.compile(r"(cube|vector) (\w+)(?: scan (\w+))?:")
+_STAGE = re.compile(r"(cube|vector) (\w+)(?: scan (\w+)(?: loop (\d+))?)?:")
 _OP = re.compile(r"  (\w+) : (\w+)\[([^\]]*)\] = (\w+)\(([^)]*)\)(?: over (.+?))?(?: as (.+?))?(?: if (.+))?")
 _TERM = re.compile(r"([+-]?)\s*(?:(\d+)\*)?(\w+)")
 
@@ -88,7 +88,7 @@ class _Reader:
         self.name = ""
         self.dims: list[Dim] = []
         self.values: list[Value] = []
-        self.stages: list[tuple[str, Unit, str, list[Op]]] = []
+        self.stages: list[tuple[str, Unit, str, int, list[Op]]] = []
         self.carries: list[Carry] = []
 
     def line(self, text: str) -> bool:
@@ -103,12 +103,12 @@ class _Reader:
             self.values.append(Value(m[1], tuple(m[3].split()), m[2]))
             self.carries.append(Carry(m[1], m[6], _read_operand(m[5]), m[4]))
         elif m := _STAGE.fullmatch(text):
-            self.stages.append((m[2], "cube" if m[1] == "cube" else "vector", m[3] or "", []))
+            self.stages.append((m[2], "cube" if m[1] == "cube" else "vector", m[3] or "", int(m[4] or 0), []))
         elif (m := _OP.fullmatch(text)) and self.stages:
             self.values.append(Value(m[1], tuple(m[3].split()), m[2]))
             args = tuple(_read_operand(a.strip()) for a in m[5].split(",") if a.strip())
             where = tuple(_read_affine(a) for a in (m[8] or "").split(",") if a.strip())
-            self.stages[-1][3].append(Op(m[4], m[1], args, tuple((m[6] or "").split()), where, m[7] or ""))
+            self.stages[-1][4].append(Op(m[4], m[1], args, tuple((m[6] or "").split()), where, m[7] or ""))
         else:
             return False
         return True
@@ -134,7 +134,7 @@ def from_text(text: str, source: str = "graph text") -> StageGraph:
             raise FusionError(
                 f"cannot read {line.strip()!r}", where=f"{source}:{number}", remedy="see docs/graph.md for the form of each line"
             )
-    stages = tuple(Stage(n, u, tuple(ops), scan) for n, u, scan, ops in reader.stages)
+    stages = tuple(Stage(n, u, tuple(ops), scan, loop) for n, u, scan, loop, ops in reader.stages)
     graph = StageGraph(reader.name, tuple(reader.dims), tuple(reader.values), stages, tuple(reader.carries))
     verify(graph)
     return graph

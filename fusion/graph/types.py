@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -14,12 +15,15 @@ Operand = str | float  # the name of a value, or a constant
 
 DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "bool": 1}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_RESERVED = ("inf", "nan", "over", *keyword.kwlist)  # words of the text form or of generated code
 
 
 def check_name(name: str, what: str) -> None:
     """Refuses a name that cannot stand in the text form or in generated code."""
     if not _NAME.match(name):
         raise FusionError(f"{what} name {name!r} is not an identifier", remedy="use letters, digits and _ only, not starting with a digit")
+    if name in _RESERVED:
+        raise FusionError(f"{what} name {name!r} is a reserved word", remedy=f"use another name, like {name}_")
 
 
 @dataclass(frozen=True)
@@ -117,12 +121,16 @@ class Op:
 
 @dataclass(frozen=True)
 class Stage:
-    """A small tensor program run by one unit. Stages with the same `scan` dim step along it together."""
+    """A small tensor program run by one unit. Stages with the same `scan` dim and `loop` step along it together.
+
+    `loop` tells the scans along one dim apart: 0 for the first, 1 for the next.
+    """
 
     name: str
     unit: Unit
     body: tuple[Op, ...]
     scan: str = ""
+    loop: int = 0
 
     def __post_init__(self) -> None:
         check_name(self.name, "stage")

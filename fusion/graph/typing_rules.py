@@ -22,11 +22,28 @@ def result(op: Op, values: Mapping[str, Value], dims: Mapping[str, Dim], where: 
     for d in (*op.over, *(d for a in op.where for d in a.dims)):
         if d not in dims:
             raise FusionError(f"{op.out} names the unknown dim {d!r}", where=where, remedy=did_you_mean(d, dims))
+    if spec.form in ("topk", "scatter"):
+        _check_target(op, dims, where)
     operands = tuple(values[a] for a in op.args if isinstance(a, str))
     found = _dims(op, operands, where)
     if OPS[op.fn].form in ("elementwise", "select") and not (op.fn == "copy" and op.attr):
         found = tuple(d for d in dims if d in found)  # in the order of declaration, whatever the order of the operands
     return Value(op.out, found, _dtype(op, operands, where))
+
+
+def _check_target(op: Op, dims: Mapping[str, Dim], where: str) -> None:
+    if op.attr not in dims:
+        raise FusionError(f"{op.out} names the unknown dim {op.attr!r}", where=where, remedy=did_you_mean(op.attr, dims))
+    if OPS[op.fn].form == "topk" and len(op.over) == 1 and dims[op.attr].size > dims[op.over[0]].size:
+        source = dims[op.over[0]]
+        raise FusionError(f"{op.out}: the largest {dims[op.attr].size} of {source.size} along {source.name}", where=where)
+
+
+def _indexed(op: Op, operands: tuple[Value, ...], where: str) -> tuple[Value, Value]:
+    """Source and index of a gather or scatter."""
+    if len(operands) != 2 or operands[1].dtype not in ("int32", "int64"):
+        raise FusionError(f"{op.out}: {op.fn} needs a value and an int32 or int64 index", where=where)
+    return operands
 
 
 def _union(operands: tuple[Value, ...]) -> tuple[str, ...]:
@@ -37,8 +54,9 @@ def _dims(op: Op, operands: tuple[Value, ...], where: str) -> tuple[str, ...]:
     form = OPS[op.fn].form
     dims = _union(operands)
     missing = [d for d in op.over if d not in dims]
-    if form in ("contract", "reduce", "gather", "topk") and missing:
-        raise FusionError(f"{op.out}: {op.fn} over {missing[0]}, which no operand has", where=where)
+    if form in ("contract", "reduce", "gather", "scatter", "topk") and (missing or not op.over or len(set(op.over)) < len(op.over)):
+        what = f"{missing[0]}, which no operand has" if missing else "a dim twice" if op.over else "no dim"
+        raise FusionError(f"{op.out}: {op.fn} over {what}", where=where)
     if form in ("contract", "reduce"):
         if form == "contract" and any(d not in v.dims for d in op.over for v in operands):
             raise FusionError(
@@ -48,18 +66,22 @@ def _dims(op: Op, operands: tuple[Value, ...], where: str) -> tuple[str, ...]:
     if form == "index":
         return op.over
     if form == "gather":
-        source, index = operands
+        source, index = _indexed(op, operands, where)
+        if op.over[0] in index.dims or op.over[0] not in source.dims:
+            raise FusionError(f"{op.out}: gather along {op.over[0]} of a source that lacks it or by an index that has it", where=where)
         at = source.dims.index(op.over[0])
         kept_before = tuple(d for d in source.dims[:at] if d not in index.dims)
         return (*kept_before, *index.dims, *(d for d in source.dims[at + 1 :] if d not in index.dims))
     if form == "scatter":
-        source, index = operands
-        batch = tuple(d for d in index.dims if d in op.over)
-        summed = tuple(d for d in index.dims if d not in batch)
-        return tuple(dict.fromkeys(op.attr if d in summed else d for d in source.dims))
+        source, index = _indexed(op, operands, where)
+        if not set(op.over) <= set(index.dims) <= set(source.dims) or op.attr in source.dims:
+            raise FusionError(f"{op.out}: scatter_add of {source.name} needs an index over its own dims, into a further dim", where=where)
+        return tuple(dict.fromkeys(op.attr if d in op.over else d for d in source.dims))
     if form == "topk":
         return tuple(op.attr if d == op.over[0] else d for d in dims)
     if op.fn == "copy" and op.attr:
+        if not set(dims) <= set(op.attr.split()):
+            raise FusionError(f"{op.out}: expand of {' '.join(dims)} to {op.attr}", where=where, remedy="list all dims of the result")
         return tuple(op.attr.split())
     if op.fn == "where":
         return tuple(dict.fromkeys((*dims, *(d for a in op.where for d in a.dims))))

@@ -9,9 +9,28 @@ import networkx as nx
 from fusion.errors import FusionError
 from fusion.graph import typing_rules
 from fusion.graph.ops import OPS
+from fusion.graph.scans import SCAN_INVARIANTS
 from fusion.graph.stagegraph import StageGraph
+from fusion.graph.types import Op, Stage
 
 Invariant = Callable[[StageGraph], Iterator[str]]
+
+
+def names_differ(graph: StageGraph) -> Iterator[str]:
+    for what, names in (
+        ("stages", [s.name for s in graph.stages]),
+        ("dims", [d.name for d in graph.dims]),
+        ("values", [v.name for v in graph.values]),
+        ("states", [c.state for c in graph.carries]),
+    ):
+        yield from (f"two {what} are called {n}" for n in sorted({n for n in names if names.count(n) > 1}))
+
+
+def dims_are_declared(graph: StageGraph) -> Iterator[str]:
+    known = {d.name for d in graph.dims}
+    for v in graph.values:
+        yield from (f"value {v.name} uses the undeclared dim {d}" for d in v.dims if d not in known)
+    yield from (f"stage {s.name} scans the undeclared dim {s.scan}" for s in graph.stages if s.scan and s.scan not in known)
 
 
 def single_assignment(graph: StageGraph) -> Iterator[str]:
@@ -23,19 +42,16 @@ def single_assignment(graph: StageGraph) -> Iterator[str]:
             seen.add(out)
 
 
-def stage_names_differ(graph: StageGraph) -> Iterator[str]:
-    names = [s.name for s in graph.stages]
-    yield from (f"two stages are called {n}" for n in sorted({n for n in names if names.count(n) > 1}))
-
-
-def acyclic(graph: StageGraph) -> Iterator[str]:
-    if not nx.is_directed_acyclic_graph(graph.graph):
-        cycle = [u for u, _ in nx.find_cycle(graph.graph)]
-        yield "stages feed each other in a cycle: " + " -> ".join([*cycle, cycle[0]])
+def reads_follow_writes(graph: StageGraph) -> Iterator[str]:
+    known = {v.name for v in graph.inputs} | set(graph.carry_of)
+    for s in graph.stages:
+        for op in s.body:
+            yield from (f"stage {s.name} reads {r} before it is assigned" for r in op.reads if r not in known)
+            known.add(op.out)
 
 
 def values_are_typed(graph: StageGraph) -> Iterator[str]:
-    """Every result has the dims (in any order, for outputs) and dtype that its operation gives it."""
+    """Every result has the dims (in any order) and dtype that its operation gives it."""
     values = {v.name: v for v in graph.values}
     dims = {d.name: d for d in graph.dims}
     for s in graph.stages:
@@ -48,20 +64,26 @@ def values_are_typed(graph: StageGraph) -> Iterator[str]:
                 yield f"{op.out} is declared {have.dtype}[{' '.join(have.dims)}], {op.fn} gives {want.dtype}[{' '.join(want.dims)}]"
 
 
-def reads_follow_writes(graph: StageGraph) -> Iterator[str]:
-    known = {v.name for v in graph.inputs} | set(graph.carry_of)
-    for s in graph.stages:
-        for op in s.body:
-            yield from (f"stage {s.name} reads {r} before it is assigned" for r in op.reads if r not in known)
-            known.add(op.out)
+def _accumulates(graph: StageGraph, stage: Stage, op: Op) -> bool:
+    """Is op a sum of two contractions of its own Cube stage that nothing else reads: one accumulator?"""
+    parts = {o.out: o for o in stage.body}
+    own = all(isinstance(a, str) and a in parts and parts[a].fn in ("contract", "add") for a in op.args)
+    uses = [r for s in graph.stages for o in s.body for r in o.args]
+    return op.fn == "add" and own and len(set(op.args)) == 2 and all(uses.count(a) == 1 for a in op.args)
 
 
 def units_run_what_they_can(graph: StageGraph) -> Iterator[str]:
     for s in graph.stages:
         for op in s.body:
-            cube_op = OPS[op.fn].form == "contract"
+            cube_op = OPS[op.fn].form == "contract" or (s.unit == "cube" and _accumulates(graph, s, op))
             if cube_op != (s.unit == "cube"):
                 yield f"stage {s.name} is {s.unit}, {op.out} = {op.fn} needs {'cube' if cube_op else 'vector'}"
+
+
+def acyclic(graph: StageGraph) -> Iterator[str]:
+    if not nx.is_directed_acyclic_graph(graph.graph):
+        cycle = [u for u, _ in nx.find_cycle(graph.graph)]
+        yield "stages feed each other in a cycle: " + " -> ".join([*cycle, cycle[0]])
 
 
 def outputs_are_written(graph: StageGraph) -> Iterator[str]:
@@ -70,46 +92,27 @@ def outputs_are_written(graph: StageGraph) -> Iterator[str]:
     yield from (f"output {v.name} is not assigned by any stage" for v in graph.outputs if graph.producer(v.name) is None)
 
 
-def carries_are_closed(graph: StageGraph) -> Iterator[str]:
-    for c in graph.carries:
-        source = graph.producer(c.next) if c.next else None
-        if source is None:
-            yield f"state {c.state} is never carried to the next step"
-        elif graph.stage(source).scan != c.along:
-            yield f"state {c.state} is carried by {c.next}, which is not in the scan along {c.along}"
-        elif sorted(graph.value(c.state).dims) != sorted(graph.value(c.next).dims):
-            yield f"state {c.state} and {c.next} have different dims"
-
-
-def scans_end_well(graph: StageGraph) -> Iterator[str]:
-    """What leaves a scan either has the scan's dim or is what a state is carried to."""
-    final = {c.next for c in graph.carries}
-    for s in graph.stages:
-        for out in s.writes if s.scan else ():
-            outside = [r for r in graph.readers(out) if graph.stage(r).scan != s.scan] + (
-                ["the caller"] if graph.value(out).role == "output" else []
-            )
-            if outside and s.scan not in graph.value(out).dims and out not in final:
-                yield f"{out} of the scan along {s.scan} is read by {outside[0]}, but holds for one step only"
-
-
 def after_names_outputs(graph: StageGraph) -> Iterator[str]:
+    """An input that exists after an output is no input of the stage that writes that output."""
     outputs = {v.name for v in graph.outputs}
     for v in graph.inputs:
         yield from (f"input {v.name} is said to exist after {o}, which is not an output" for o in v.after if o not in outputs)
+        for o in v.after:
+            if (producer := graph.producer(o)) in graph.readers(v.name):
+                yield f"stage {producer} reads {v.name}, which exists only after {o}, which it writes"
 
 
 INVARIANTS: tuple[Invariant, ...] = (
-    stage_names_differ,
+    names_differ,
+    dims_are_declared,
     single_assignment,
     reads_follow_writes,
     values_are_typed,
     units_run_what_they_can,
-    carries_are_closed,
-    acyclic,
     outputs_are_written,
-    scans_end_well,
     after_names_outputs,
+    acyclic,
+    *SCAN_INVARIANTS,
 )
 
 
