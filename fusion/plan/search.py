@@ -1,0 +1,234 @@
+"""The cheapest partitions of a DAG's atoms into an exact number of kernels whose contracted graph is acyclic.
+
+Dynamic programming over ideals: the best partitions of an ideal into k kernels are those of a smaller ideal into k - 1, plus one kernel.
+A partition is held as one integer, its cost above its label: total = sum over kernels of (cost * 2^80 << label bits) + label(kernel),
+with label(kernel) = sum over its atoms i of (first atom of the kernel) at digit i. Labels add up, and differ for different partitions,
+so adding integers is exact, comparing them breaks ties, and equal ones are the same partition reached through another chain.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from fusion.plan.ideals import Order, Steps, all_steps, around, bits, linear_orders, nested_steps, prefixes
+
+Cost = Callable[[frozenset[str]], float | None]
+Possible = Callable[[frozenset[str]], bool]
+Totals = dict[int, list[int]]
+"""For each number of kernels the totals of the best partitions, rising."""
+
+FRACTION = 80
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Kernels in the lexicographic topological order of their contracted graph, and the sum of their costs."""
+
+    cost: float
+    kernels: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found: the best partitions of each count asked, cheapest first.
+
+    exact: nothing cheaper exists, and a count with no partition has none. Otherwise the search was bounded: the partitions are legal, but
+    cheaper ones may exist, by an unknown margin, and a count with none may have one.
+    nearest: for each count asked that has no partition, the nearest counts below and above that have one.
+    """
+
+    best: dict[int, list[Partition]]
+    exact: bool
+    nearest: dict[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class _Prices:
+    """The integer price of each kernel, None if illegal; every set of atoms is asked about once."""
+
+    order: Order
+    cost: Cost
+    known: dict[int, int | None] = field(default_factory=dict[int, int | None])
+
+    @property
+    def digit(self) -> int:
+        return max(1, (len(self.order.atoms) - 1).bit_length())
+
+    def __call__(self, kernel: int) -> int | None:
+        if kernel not in self.known:
+            self.known[kernel] = self._price(kernel)
+        return self.known[kernel]
+
+    def _price(self, kernel: int) -> int | None:
+        names = self.order.names(kernel)
+        cost = self.cost(names)
+        if cost is None or cost == math.inf:
+            return None
+        if not math.isfinite(cost):
+            raise ValueError(f"the cost of {sorted(names)} is {cost}, need a finite number, or None for an illegal kernel")
+        return (int(math.ldexp(cost, FRACTION)) << self.digit * len(self.order.atoms)) + self._label(kernel)
+
+    def _label(self, kernel: int) -> int:
+        first = (kernel & -kernel).bit_length() - 1
+        return sum(first << self.digit * (len(self.order.atoms) - 1 - atom) for atom in bits(kernel))
+
+    def kernels(self, total: int) -> list[int]:
+        """The kernels of a partition, read off the label in its total, in order."""
+        groups: dict[int, int] = {}
+        for atom in range(len(self.order.atoms)):
+            first = total >> self.digit * (len(self.order.atoms) - 1 - atom) & ((1 << self.digit) - 1)
+            groups[first] = groups.get(first, 0) | 1 << atom
+        return self.order.in_order(groups.values())
+
+    def partition(self, total: int) -> Partition:
+        cost = (total >> self.digit * len(self.order.atoms)) / (1 << FRACTION)
+        return Partition(cost, tuple(self.order.names(kernel) for kernel in self.kernels(total)))
+
+
+def _useful(steps: Steps, ideals: Sequence[int], everything: int, counts: Iterable[int]) -> dict[int, int]:
+    """For each ideal the numbers of kernels, as a bitmask, from which a count asked can still be reached."""
+    useful = dict.fromkeys(ideals, 0) | {everything: sum(1 << count for count in counts)}
+    for ideal in reversed(ideals):
+        for kernel in steps[ideal]:
+            useful[ideal] |= useful[ideal | kernel] >> 1
+    return useful
+
+
+def _merge(best: list[int], base: Iterable[int], price: int, keep: int) -> None:
+    """Adds to the `keep` best totals those of base plus price."""
+    for total in base:
+        value = total + price
+        if len(best) == keep and value >= best[-1]:
+            return
+        if value not in best:
+            insort(best, value)
+            del best[keep:]
+
+
+def _sweep(steps: Steps, prices: _Prices, counts: Iterable[int], keep: int) -> Totals:
+    """The `keep` best partitions that the steps can build, for each count; only kernels that can matter are priced."""
+    counts = sorted(counts)
+    everything = prices.order.everything
+    ideals = sorted(steps, key=int.bit_count)
+    useful = _useful(steps, ideals, everything, counts)
+    table: dict[int, Totals] = {0: {0: [0]}}
+    for ideal in ideals:
+        if ideal == everything or ideal not in table:
+            continue
+        row = table.pop(ideal)
+        made = sum(2 << count for count in row)
+        for kernel in steps[ideal]:
+            reached = useful[ideal | kernel] & made
+            price = prices(kernel) if reached else None
+            if price is not None:
+                target = table.setdefault(ideal | kernel, {})
+                for count in bits(reached):
+                    _merge(target.setdefault(count, []), row[count - 1], price, keep)
+    last = table.get(everything, {})
+    return {count: last.get(count, []) for count in counts}
+
+
+def _union(one: Totals, other: Totals, keep: int) -> Totals:
+    """The `keep` best of both, for each count of either."""
+    return {count: sorted({*one.get(count, []), *other.get(count, [])})[:keep] for count in sorted({*one, *other})}
+
+
+@dataclass(frozen=True)
+class _Search:
+    """One graph's search; steps are None where its ideals are too many, and the search is bounded."""
+
+    prices: _Prices
+    possible: Possible | None
+    limit: int
+    known: dict[int, bool] = field(default_factory=dict[int, bool])
+
+    def allowed(self, kernel: int) -> bool:
+        if self.possible is None:
+            return True
+        if kernel not in self.known:
+            self.known[kernel] = self.possible(self.prices.order.names(kernel))
+        return self.known[kernel]
+
+    def solve(self, steps: Steps | None, counts: Sequence[int], keep: int) -> Totals:
+        """The best totals of each count; a bounded search that misses a count tries again with all counts, and adds them."""
+        if steps is not None:
+            return _sweep(steps, self.prices, counts, keep)
+        found = self._bounded(counts, keep)
+        every = range(1, len(self.prices.order.atoms) + 1)
+        return found if all(found.values()) else _union(found, self._bounded(every, keep), keep)
+
+    def _bounded(self, counts: Sequence[int], keep: int) -> Totals:
+        """The best of several corridors of ideals: along a few linear orders, then around the best partitions until none gets better."""
+        pool = _sweep(nested_steps(self._seed(), self.allowed), self.prices, counts, keep)
+        budget, tried = self.limit, set[int]()
+        while fresh := [totals[0] for totals in pool.values() if totals and totals[0] not in tried]:
+            for head in fresh:
+                tried.add(head)
+                family = around(self.prices.order, self.prices.kernels(head))
+                if (work := len(family) ** 2 // 2) <= budget:
+                    budget -= work
+                    found = _sweep(nested_steps(family, self.allowed), self.prices, counts, keep)
+                    pool = _union(pool, found, keep)
+        return pool
+
+    def _seed(self) -> set[int]:
+        first, *others = linear_orders(self.prices.order)
+        family = set(prefixes(first))
+        for other in others:
+            if len(wider := family | set(prefixes(other))) ** 2 // 2 <= self.limit:
+                family = wider
+        return family
+
+    def nearest(self, steps: Steps | None, count: int, has: dict[int, bool]) -> tuple[int, ...]:
+        """The nearest counts below and above that have a partition; `has` remembers which counts were tried."""
+        size = len(self.prices.order.atoms)
+        below, above = range(min(count - 1, size), 0, -1), range(max(count + 1, 1), size + 1)
+        return tuple(c for side in (below, above) for c in self._first(steps, side, has))
+
+    def _first(self, steps: Steps | None, side: Iterable[int], has: dict[int, bool]) -> list[int]:
+        for count in side:
+            if count not in has:
+                has[count] = bool(self.solve(steps, [count], 1)[count])
+            if has[count]:
+                return [count]
+        return []
+
+
+def best_partitions(
+    graph: nx.DiGraph[str],
+    cost: Cost,
+    counts: Iterable[int],
+    keep: int = 5,
+    *,
+    possible: Possible | None = None,
+    limit: int = 200_000,
+) -> Found:
+    """The `keep` cheapest partitions of the graph's atoms into exactly `count` kernels, for every count asked.
+
+    Guarantee, when the result is `exact`: of all partitions into `count` non-empty legal kernels (connected or not) with an acyclic
+    contracted graph, no other one comes before those returned, in order of total cost and then of label (atom by atom in lexicographic
+    topological order, the one that joins the earlier kernel). Costs are added exactly, to 2^-80. Nothing depends on the order in which
+    the graph was built.
+
+    cost: of one kernel, None or infinite if illegal; may be negative; called once at most for a set, and only for sets that can be part
+    of a partition into a count asked, as far as `possible` and the costs before it tell.
+    possible: a cheap test; where it is False for a kernel, it and every convex set of atoms that holds it are illegal.
+    limit: of sets of atoms to look at in all. A graph too wide for it gets a bounded search of about that effort instead: the same
+    programming over corridors of ideals, first along a few linear orders, then around the best partitions; the result is not `exact`.
+    """
+    if keep < 1:
+        raise ValueError(f"keep is {keep}, need at least 1")
+    order = Order.of(graph)
+    search = _Search(_Prices(order, cost), possible, limit)
+    asked = sorted(set(counts))
+    within = [count for count in asked if 1 <= count <= len(order.atoms)]
+    steps = all_steps(order, search.allowed, limit)
+    totals = {count: list[int]() for count in asked} | search.solve(steps, within, keep)
+    has = {count: bool(found) for count, found in totals.items()}
+    nearest = {count: search.nearest(steps, count, has) for count in asked if not has[count]}
+    return Found({count: [search.prices.partition(t) for t in totals[count]] for count in asked}, steps is not None, nearest)
