@@ -1,6 +1,6 @@
 """Sparse latent attention forward: every query attends the rows of KV that an index list names.
 
-rows = KV[indices]      scale (q_lat rows_lat^T + q_rope rows_rope^T) where 0 <= index <= position of the query
+rows = KV[indices]      scale (q_lat rows_lat^T + q_rope rows_rope^T) where 0 <= index <= position of the query, index < kv_len
 O = softmax(S) rows_lat,  lse = log sum_t exp(S)      a query without any valid index gives O = 0
 """
 
@@ -16,6 +16,7 @@ from fusion.graph import (
     largest,
     log,
     maximum,
+    minimum,
     operator,
     part,
     position,
@@ -72,14 +73,15 @@ def sparse_mla_fwd(
             rows = g.let("rows", gather(KV, indices, "k"))
             rows_lat = g.let("rows_lat", part(rows, "e", "d"))
             rows_rope = g.let("rows_rope", part(rows, "e", "r", start=dim))
-            causal = g.let("causal", where(indices >= 0.0, indices, 2.0**30) <= position("q") + float(q_start))
+            last = minimum(position("q") + q_start, kv_len - 1)
+            valid = g.let("valid", where(indices >= 0, last - indices, -1) >= 0)
         with g.cube("qk"):
             s = g.let("s", contract(q_lat, rows_lat, over="d") + contract(q_rope, rows_rope, over="r"))
         with g.vector("softmax"):
-            x = g.let("x", where(causal, s * scale, MASKED))
+            x = g.let("x", where(valid, s * scale, MASKED))
             m_new = g.let("m_new", maximum(m, largest(x, over="t")))
             alpha = g.let("alpha", exp(m - m_new))
-            p = g.let("p", where(causal, exp(x - m_new), 0.0))
+            p = g.let("p", where(valid, exp(x - m_new), 0.0))
             l_new = g.let("l_new", l * alpha + total(p, over="t"))
             p_cast = g.let("p_cast", cast(p, dtype))
         with g.cube("pv"):

@@ -27,6 +27,6 @@ def from_json(text: str, source: str = "graph JSON") -> StageGraph:
     """Reads what to_json wrote. Raises FusionError for text that is not JSON or lacks the graph."""
     try:
         content = json.loads(text)
-        return from_text(content["text"], source)
+        return from_text(str(content["text"]), source)
     except (ValueError, KeyError, TypeError) as error:
         raise FusionError(f"not a stage graph in JSON: {error}", where=source) from error

@@ -130,7 +130,11 @@ def from_text(text: str, source: str = "graph text") -> StageGraph:
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.split("#")[0].rstrip()
-        if bare and not reader.line(bare):
+        try:
+            understood = not bare or reader.line(bare)
+        except FusionError as error:
+            raise FusionError(error.what, where=f"{source}:{number}", remedy=error.remedy) from error
+        if not understood:
             raise FusionError(
                 f"cannot read {line.strip()!r}", where=f"{source}:{number}", remedy="see docs/graph.md for the form of each line"
             )
