@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from hypothesis import strategies as st
 
 from fusion.graph import Expr, Graph, StageGraph, absolute, cast, contract, largest, maximum, relu, sigmoid, total, where
 
+T = TypeVar("T")
 DIMS = ("b", "q", "k", "d")
 HALF = "float16"
+MOSTLY = st.sampled_from([True, True, True, False])
 
 
 class _Writer:
@@ -36,6 +40,10 @@ class _Writer:
         self.dims[value.name] = dims
         (self.halves if dtype == HALF else self.floats).append(value)
 
+    def pick(self, known: list[T], unread: list[T]) -> T:
+        """One of the known, mostly of those that no stage has read yet, so that stages hang together."""
+        return self.draw(st.sampled_from(unread if unread and self.draw(MOSTLY) else known))
+
     def read(self, value: Expr) -> Expr:
         self.unread.pop(value.name, None)
         return value
@@ -51,7 +59,7 @@ class _Writer:
         pairs = [(x, y) for x in self.halves for y in self.halves if x.name != y.name and self.can_contract(x, y)]
         if not pairs:
             return False
-        x, y = self.draw(st.sampled_from(pairs))
+        x, y = self.pick(pairs, [p for p in pairs if p[0].name in self.unread or p[1].name in self.unread])
         shared = tuple(d for d in self.dims[x.name] if d in self.dims[y.name])
         union = tuple(d for d in DIMS if d in self.dims[x.name] + self.dims[y.name])
         over = self.subset(shared, 1)
@@ -68,7 +76,7 @@ class _Writer:
         return bool(a & b) and len(a | b) > 1
 
     def vector(self) -> None:
-        """One or two values combined or reduced; half of the stages round the result for the Cube."""
+        """One or two values combined or reduced; most stages round the result for the Cube."""
         self.count += 1
         with self.graph.vector(f"v{self.count}"):
             x, dims = self.operand()
@@ -85,17 +93,19 @@ class _Writer:
                 x = self.draw(st.sampled_from([total, largest]))(x, over=" ".join(over))
             else:
                 x = self.draw(st.sampled_from([relu(x), sigmoid(x), absolute(x), x * 0.5]))
-            half = self.draw(st.booleans())
+            half = self.draw(MOSTLY)
             self.write(f"y{self.count}", cast(x, HALF) if half else x * 1.0, dims, HALF if half else "float32")
 
     def operand(self) -> tuple[Expr, tuple[str, ...]]:
         """A value as float32."""
-        x = self.draw(st.sampled_from(self.halves + self.floats))
+        known = self.halves + self.floats
+        x = self.pick(known, [v for v in known if v.name in self.unread])
         return (cast(self.read(x), "float32") if x in self.halves else self.read(x)), self.dims[x.name]
 
     def scan(self) -> None:
         """A sum that a scan carries along one dim of a value."""
-        x = self.draw(st.sampled_from([v for v in self.halves if len(self.dims[v.name]) > 1]))
+        wide = [v for v in self.halves if len(self.dims[v.name]) > 1]
+        x = self.pick(wide, [v for v in wide if v.name in self.unread])
         along = self.draw(st.sampled_from(self.dims[x.name]))
         dims = tuple(d for d in self.dims[x.name] if d != along)
         self.count += 1
@@ -113,7 +123,8 @@ def stage_graphs(draw: st.DrawFn, min_stages: int = 1, max_stages: int = 7, scan
     for _ in range(draw(st.integers(2, 3), label="inputs")):
         writer.add_input()
     for _ in range(draw(st.integers(min_stages, max_stages), label="stages")):
-        kind = draw(st.sampled_from(["cube", "cube", "vector", *(["scan"] if scans else [])]))
+        unrounded = any(v.name in writer.unread for v in writer.floats)
+        kind = draw(st.sampled_from(["cube", "vector", "vector" if unrounded else "cube", *(["scan"] if scans else [])]))
         if kind == "scan":
             writer.scan()
         elif kind == "vector" or not writer.cube():
