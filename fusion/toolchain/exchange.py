@@ -1,0 +1,103 @@
+"""Sending jobs to a worker and collecting their results, with another worker if the first one is lost."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fusion.toolchain import daemon
+from fusion.toolchain.discover import Compiler
+
+Json: TypeAlias = "dict[str, object]"
+Started = Callable[[int], None]
+Finished = Callable[[int, Json], None]
+
+START_SECONDS = 300.0
+"""How long a worker may take to import the compiler on a slow machine."""
+
+GRACE_SECONDS = 30.0
+"""How much longer than a job's own limit the worker may be silent before it counts as hung."""
+
+LOST_LIMIT = 2
+"""A job that loses its worker this often is given up."""
+
+
+@dataclass
+class Exchange:
+    """Jobs on their way: at most `limit` are with the worker at once, each with `timeout` seconds."""
+
+    compiler: Compiler
+    jobs: Sequence[Mapping[str, object]]
+    timeout: float
+    limit: int
+    started: Started
+    finished: Finished
+    waiting: list[int] = field(default_factory=list[int])
+    sent: set[int] = field(default_factory=set[int])
+    lost: dict[int, int] = field(default_factory=dict[int, int])
+    answered: bool = False
+
+    def run(self) -> None:
+        """Call `finished` once for every job, in the order in which they end."""
+        self.waiting = list(range(len(self.jobs)))
+        while self.waiting:
+            self.answered = False
+            with daemon.connect(self.compiler) as connection:
+                self._serve(connection)
+            self._after_loss()
+
+    def _serve(self, connection: socket.socket) -> None:
+        """Until all is done or the connection is lost."""
+        lines = connection.makefile("rb")
+        try:
+            while self._send_more(connection) or self.sent:
+                connection.settimeout(self.timeout + GRACE_SECONDS if self.answered else START_SECONDS + self.timeout)
+                line = lines.readline()
+                if not line:
+                    return
+                self.answered = True
+                self._receive(json.loads(line))
+        except TimeoutError:
+            daemon.kill(self.compiler)
+        except (OSError, ValueError):
+            return
+
+    def _send_more(self, connection: socket.socket) -> bool:
+        sent = False
+        while self.waiting and len(self.sent) < self.limit:
+            index = self.waiting.pop(0)
+            self.sent.add(index)
+            request = {"op": "lower", "id": index, "timeout": self.timeout, "job": self.jobs[index]}
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            sent = True
+        return sent
+
+    def _receive(self, message: Json) -> None:
+        index = int(str(message["id"]))
+        if "result" not in message:
+            self.started(index)
+            return
+        self.sent.discard(index)
+        result = message["result"]
+        assert isinstance(result, dict)
+        self.finished(index, result)
+
+    def _after_loss(self) -> None:
+        """What was with a lost worker is sent again, or given up; a worker that never answered will not do so next time."""
+        if not self.sent:
+            return
+        if not self.answered:
+            raise daemon.not_running(daemon.identity(self.compiler))
+        unfinished, self.sent = sorted(self.sent), set()
+        for index in unfinished:
+            self.lost[index] = self.lost.get(index, 0) + 1
+            if self.lost[index] < LOST_LIMIT:
+                self.waiting.append(index)
+            else:
+                self.finished(index, {"error": _LOST, "seconds": 0.0})
+
+
+_LOST: Json = {"kind": "crash", "message": "the compiler's worker ended twice while it had this kernel", "pass_name": "", "details": ""}
