@@ -67,8 +67,8 @@ def _dims(op: Op, operands: tuple[Value, ...], where: str) -> tuple[str, ...]:
         return op.over
     if form == "gather":
         source, index = _indexed(op, operands, where)
-        if op.over[0] in index.dims or op.over[0] not in source.dims:
-            raise FusionError(f"{op.out}: gather along {op.over[0]} of a source that lacks it or by an index that has it", where=where)
+        if op.over[0] in index.dims:
+            raise FusionError(f"{op.out}: gather along {op.over[0]} by an index that has it too", where=where)
         at = source.dims.index(op.over[0])
         kept_before = tuple(d for d in source.dims[:at] if d not in index.dims)
         return (*kept_before, *index.dims, *(d for d in source.dims[at + 1 :] if d not in index.dims))

@@ -48,7 +48,7 @@ TYPING: list[tuple[str, Callable[[Bench], Expr]]] = [
     ("unknown dtype 'float17'", lambda s: cast(s.y, "float17")),
     ("did you mean float16", lambda s: cast(s.y, "flot16")),
     ("needs a value and an int32", lambda s: gather(s.y, s.x, "k")),
-    ("gather along k of a source that lacks it", lambda s: gather(s.y, cast(s.y, "int32"), "k")),
+    ("gather along k by an index that has it too", lambda s: gather(s.y, cast(s.y, "int32"), "k")),
     ("scatter_add of x needs an index over its own dims", lambda s: scatter_add(s.x, s.i, over="q", into="k")),
     ("the largest 9 of 6 along k", lambda s: topk(s.y, over="k", into="t")),
     ("unknown dim 'kk'", lambda s: topk(s.y, over="k", into="kk")),
