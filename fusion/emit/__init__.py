@@ -1,0 +1,1 @@
+"""From a plan to TileLang-Ascend source: kernels, host wrapper and their tests."""

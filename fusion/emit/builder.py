@@ -1,0 +1,243 @@
+"""The state of one kernel's emission: parameters, on-chip buffers, and the lines of its three levels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gm_tensor
+from fusion.emit.expr import tile_limits
+from fusion.emit.program import GmParam, Line, ParamRole, Scope, TileBuffer
+from fusion.graph import Affine, Op, Stage, Value
+from fusion.plan.structure import Structure
+from fusion.plan.tiling import FRACTAL, Tiling
+from fusion.plan.types import Handoff, Kernel, Level
+
+LEVELS: tuple[Level, ...] = ("prologue", "body", "epilogue")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A buffer holding a value (or part of one): the dims of its axes, and the dim that two Vector cores share."""
+
+    buffer: TileBuffer
+    dims: tuple[str, ...]
+    split: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.buffer.name
+
+
+@dataclass
+class KernelBuilder:
+    """Collects what cube.py and vector.py write for one kernel."""
+
+    structure: Structure
+    kernel: Kernel
+    cores: int
+    params: dict[str, GmParam] = field(default_factory=dict[str, GmParam])
+    buffers: dict[str, TileBuffer] = field(default_factory=dict[str, TileBuffer])
+    lines: dict[Level, list[Line]] = field(default_factory=lambda: {level: list[Line]() for level in LEVELS})
+    closing: list[Line] = field(default_factory=list[Line])  # the last lines of an iteration
+    tensors: dict[str, GmTensor] = field(default_factory=dict[str, GmTensor])
+
+    # ---- lines
+
+    def add(self, level: Level, stage: str, *texts: str) -> None:
+        self.lines[level].extend(Line(t, stage) for t in texts)
+
+    # ---- indices
+
+    @property
+    def tiling(self) -> Tiling:
+        return self.structure.tiling
+
+    def index(self, dim: str) -> str:
+        """The tile index of a dim: a variable where the kernel walks it, else 0."""
+        return f"{dim}_i" if dim in (*self.kernel.grid, *self.kernel.loops) else "0"
+
+    def start(self, dim: str) -> str:
+        """First index of the current tile of a dim."""
+        at = self.index(dim)
+        if at == "0":
+            return "0"
+        return f"{at} * block_{dim}" if self.tiling.is_matrix(dim) else at
+
+    def extent(self, dim: str, split: str) -> int:
+        return self.tiling.tile(dim) // (2 if dim == split else 1)
+
+    def extent_text(self, dim: str, split: str) -> str:
+        return f"block_{dim} // 2" if dim == split else f"block_{dim}"
+
+    def rows_text(self, dim: str, split: str) -> str:
+        """The start of a tile's part along a dim, for one of two Vector cores where they share it."""
+        start = self.start(dim)
+        if dim != split:
+            return start
+        half = f"vid * (block_{dim} // 2)"
+        return half if start == "0" else f"{start} + {half}"
+
+    # ---- on-chip buffers
+
+    def buffer(self, name: str, scope: Scope, shape: tuple[int, ...], dtype: str) -> TileBuffer:
+        """A new buffer; the name gets a number if it is taken."""
+        unique, number = name, 2
+        while unique in self.buffers or unique in self.params:
+            unique, number = f"{name}_{number}", number + 1
+        made = TileBuffer(unique, scope, shape, dtype)
+        self.buffers[unique] = made
+        return made
+
+    def tile(self, value: Value, scope: Scope, split: str = "", name: str = "") -> Tile:
+        """A new buffer for a value's tile."""
+        dims = self.tiling.shape(value.name)
+        shape = tuple(self.extent(d, split) for d in dims)
+        return Tile(self.buffer(name or f"{value.name}_{scope}", scope, shape, value.dtype), dims, split)
+
+    # ---- GM
+
+    def param(self, value: Value, role: ParamRole, name: str = "") -> GmTensor:
+        """The GM tensor of a value, as a parameter of the kernel."""
+        if value.name not in self.tensors:
+            tensor = gm_tensor(self.tiling, value, self.lane_dim(value.name))
+            self.tensors[value.name] = tensor
+            label = name or value.name
+            self.params[label] = GmParam(label, tensor.shape, value.dtype, role, value.name)
+        return self.tensors[value.name]
+
+    def param_name(self, value: str) -> str:
+        return next(p.name for p in self.params.values() if p.value == value)
+
+    def lane_dim(self, value: str) -> str:
+        """The tiled dim that an atomic Vector sum leaves in lanes for the host."""
+        return lane_dim(self.structure, value)
+
+    def region(self, value: Value, split: str = "") -> str:
+        """The text of the GM region that holds the current tile of a value."""
+        tensor = self.tensors[value.name]
+        name = self.param_name(value.name)
+        if tensor.packed:
+            return f"{name}[{', '.join(self.packed_indices(value, tensor.packed, split))}]"
+        parts = [self.axis_text(axis, split) for axis in tensor.axes if axis]
+        if tensor.lanes:
+            parts.append(self.lane_text(value.name, split))
+        return f"{name}[{', '.join(parts)}]"
+
+    def axis_text(self, axis: tuple[str, ...], split: str) -> str:
+        starts = {d: self.rows_text(d, split) for d in axis}
+        start = flat_index(self.tiling, axis, starts)
+        tiled = [d for d in axis if self.tiling.is_matrix(d)]
+        if not tiled:
+            return start
+        extent = self.extent_text(tiled[-1], split)
+        return f"0:{extent}" if start == "0" else f"{start} : {start} + {extent}"
+
+    def lane_text(self, value: str, split: str) -> str:
+        dim = self.lane_dim(value)
+        if not dim:
+            return f"0:{self.lane_rows()}"
+        extent = self.extent_text(dim, split)
+        return f"vid * ({extent}) : vid * ({extent}) + {extent}" if dim == split else f"0:{extent}"
+
+    def lane_rows(self) -> int:
+        """How many lanes a value without tiled dims takes in UB: as many as the longest tile that it can meet."""
+        return max([self.tiling.tile(d) for out in self.structure.made for d in self.tiling.shape(out)] or [16])
+
+    def packed_indices(self, value: Value, packed: Band, split: str) -> list[str]:
+        units = [self.start(d) for d in value.dims if d not in (packed.row, packed.col)]
+        bounds = band_bounds(self.tiling, value.name, packed.row, packed.col)
+        exact = True
+        low, _ = tile_limits(self.tiling, bounds, packed.col, {packed.row: self.index(packed.row)}, exact)
+        at = self.index(packed.col) if low == "0" else f"{self.index(packed.col)} - {low}"
+        tiles = [self.within(d, split) for d in (packed.row, packed.col)]
+        return [*units, self.index(packed.row), at, *tiles]
+
+    def within(self, dim: str, split: str) -> str:
+        """A tile's own range along a dim: all of it, or the half of one Vector core."""
+        if dim != split:
+            return f"0:block_{dim}"
+        half = f"block_{dim} // 2"
+        return f"vid * ({half}) : vid * ({half}) + {half}"
+
+    # ---- workspaces
+
+    def workspace(self, handoff: Handoff, value: Value) -> str:
+        """Declares the workspace of a handoff (once) and returns its name."""
+        tiles = tuple(self.tiling.tile(d) for d in self.tiling.shape(value.name))
+        slots = () if handoff.slots else (math.prod(self.tiling.trips(d) for d in self.kernel.loops),)
+        shape = (self.blocks, *slots, *tiles)
+        self.params.setdefault(handoff.name, GmParam(handoff.name, shape, value.dtype, "workspace"))
+        return handoff.name
+
+    def through_global(self, handoff: Handoff) -> bool:
+        """Whether a handoff uses the GM tensor that later kernels read, rather than a workspace of its own."""
+        return handoff.slots == 0 and handoff.value in self.structure.stored
+
+    def handoff_region(self, handoff: Handoff, value: Value, split: str = "") -> str:
+        """The GM region through which a handoff goes."""
+        if self.through_global(handoff):
+            self.param(value, "output", handoff.name)
+            return self.region(value, split)
+        return self.workspace_region(handoff, value, split)
+
+    def workspace_region(self, handoff: Handoff, value: Value, split: str = "") -> str:
+        slot = [] if handoff.slots else [self.step_text()]
+        parts = ["cid", *slot, *(self.within(d, split) for d in self.tiling.shape(value.name))]
+        return f"{self.workspace(handoff, value)}[{', '.join(parts)}]"
+
+    def step_text(self) -> str:
+        """A number for the current iteration of all loops, from 0."""
+        text = "0"
+        for loop in self.kernel.loops:
+            trips = self.tiling.trips(loop)
+            text = f"{loop}_t" if text == "0" else f"({text}) * {trips} + {loop}_t"
+        return text
+
+    def first_step(self) -> str:
+        """True in the first iteration of all loops."""
+        return f"{' + '.join(f'{d}_t' for d in self.kernel.loops)} == 0" if self.kernel.loops else "True"
+
+    @property
+    def tasks(self) -> int:
+        return math.prod(self.tiling.trips(d) for d in self.kernel.grid)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks are launched: one a task, or at most one a core for a persistent kernel."""
+        return min(self.tasks, self.cores) if self.kernel.persistent else self.tasks
+
+    def free_name(self, handoff: Handoff) -> str:
+        """The workspace through which the reader of a handoff tells that it is done."""
+        name = f"{handoff.name}_free"
+        dtype = "float16" if handoff.direction == "cube->vector" else "float32"
+        self.params.setdefault(name, GmParam(name, (self.blocks, 2 * FRACTAL, FRACTAL), dtype, "workspace"))
+        return name
+
+    # ---- facts
+
+    def handoff(self, value: str) -> Handoff | None:
+        return next((h for h in self.kernel.handoffs if h.value == value), None)
+
+    def affine_starts(self, condition: Affine, split: str) -> list[tuple[str, int]]:
+        """Tile starts in a condition, as (text, coefficient)."""
+        found: list[tuple[str, int]] = []
+        for dim, coefficient in condition.terms:
+            start = self.start(dim)
+            if start != "0":
+                found.append((start, coefficient))
+            if dim == split:
+                found.append((f"vid * (block_{dim} // 2)", coefficient))
+        return found
+
+    def stage_of(self, op: Op) -> Stage:
+        return self.structure.made[op.out][0]
+
+
+def lane_dim(structure: Structure, value: str) -> str:
+    """The tiled dim that an atomic Vector sum leaves in lanes for the host to add up; "" for every other value."""
+    if value not in structure.made or structure.tiling.shape(value):
+        return ""
+    _, op = structure.made[value]
+    tiled = [d for d in op.over if structure.tiling.is_matrix(d)]
+    return tiled[-1] if tiled and structure.atomic(value) else ""

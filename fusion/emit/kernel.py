@@ -1,0 +1,160 @@
+"""One kernel of a plan as TileLang-Ascend Developer-mode source."""
+
+from __future__ import annotations
+
+import math
+
+from fusion.emit.builder import LEVELS, KernelBuilder
+from fusion.emit.cube import CubeEmitter
+from fusion.emit.expr import tile_limits
+from fusion.emit.program import KernelProgram, Line
+from fusion.emit.vector import VectorEmitter
+from fusion.plan.masks import tile_range
+from fusion.plan.structure import Structure
+from fusion.plan.tiling import Tiling
+from fusion.plan.types import Kernel
+
+HEADER = '''import tilelang
+import tilelang.language as T
+
+pass_configs = {
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
+}
+'''
+
+
+def emit_kernel(tiling: Tiling, kernel: Kernel, cores: int) -> KernelProgram:
+    """Source, parameters and buffers of a kernel. `cores` bounds the blocks of a persistent one."""
+    structure = Structure(tiling, kernel.stages, kernel.grid, kernel.loops)
+    builder = fill(structure, kernel, cores)
+    body = _assemble(builder)
+    text, marks = list[str](), list[tuple[int, str]]()
+    for line in body:
+        text.append(line.text)
+        if line.stage:
+            marks.append((len(text), line.stage))
+    params, buffers = tuple(builder.params.values()), tuple(builder.buffers.values())
+    return KernelProgram(kernel.name, "\n".join(text) + "\n", params, buffers, builder.blocks, tuple(marks))
+
+
+def fill(structure: Structure, kernel: Kernel, cores: int) -> KernelBuilder:
+    """All operations of a kernel written into the three levels."""
+    builder = KernelBuilder(structure, kernel, cores)
+    vector, cube = VectorEmitter(builder), CubeEmitter(builder)
+    ordered = sorted(structure.ops, key=lambda pair: LEVELS.index(structure.levels[pair[1].out]))
+    live = [(s, o) for s, o in ordered if o.out not in structure.absorbed]
+    for position, (_, op) in enumerate(live):
+        for r in op.reads:
+            vector.last_use[r] = position
+    vector.last_use.update(dict.fromkeys(structure.nexts, len(live)))
+    opened = closed = False
+    for position, (stage, op) in enumerate(live):
+        level = structure.levels[op.out]
+        if structure.states and not opened and stage.scan:
+            vector.open_states()
+            opened = True
+        if opened and not closed and not stage.scan:
+            vector.close_states()
+            closed = True
+        if stage.unit == "cube":
+            cube.emit(stage, op, level)
+        else:
+            vector.emit(stage, op, level, position)
+    if opened and not closed:
+        vector.close_states()
+    if builder.closing:
+        builder.lines["body"] += [Line("# wait until the tiles of this iteration have been read", ""), *builder.closing]
+    return builder
+
+
+def _assemble(b: KernelBuilder) -> list[Line]:
+    graph, kernel = b.tiling.graph, b.kernel
+    uses_vid = any("vid" in line.text for level in LEVELS for line in b.lines[level])
+    names = "cid, vid" if uses_vid else "cid, _"
+    plain = [f'"""{kernel.name}: {", ".join(kernel.stages)} of {graph.name}."""', "", *HEADER.splitlines(), "", ""]
+    plain += ["@tilelang.jit(pass_configs=pass_configs)", f"def {kernel.name}():", *_constants(b)]
+    plain += ["    @T.prim_func", "    def main(", *_signature(b), "    ):"]
+    threads = ", threads=1" if kernel.threads == 1 else ""
+    plain += [f"        with T.Kernel({b.blocks}{threads}, is_npu=True) as ({names}):"]
+    lines = [Line(t, "") for t in plain]
+    pad = " " * 12
+    lines += [Line(f"{pad}{buffer}", "") for buffer in _allocations(b)]
+    if kernel.persistent and b.tasks > b.blocks:
+        lines.append(Line(f"{pad}for round_i in T.serial(({b.tasks} - cid + {b.blocks - 1}) // {b.blocks}):", ""))
+        pad += "    "
+        lines.append(Line(f"{pad}task = round_i * {b.blocks} + cid", ""))
+    lines += [Line(f"{pad}{t}", "") for t in _decode(b)]
+    lines += [Line(pad + x.text, x.stage) for x in b.lines["prologue"]]
+    inner = pad
+    for text in _loops(b):
+        lines.append(Line(inner + text, ""))
+        if text.startswith("for "):
+            inner += "    "
+    lines += [Line(inner + x.text, x.stage) for x in b.lines["body"]]
+    lines += [Line(pad + x.text, x.stage) for x in b.lines["epilogue"]]
+    lines += [Line("", ""), Line("    return main", "")]
+    return lines
+
+
+def _constants(b: KernelBuilder) -> list[str]:
+    used = " ".join(x.text for level in LEVELS for x in b.lines[level])
+    return [f"    block_{d} = {t}" for d, t in b.tiling.tiles if f"block_{d}" in used]
+
+
+def _signature(b: KernelBuilder) -> list[str]:
+    return [f'        {p.name}: T.Tensor({p.shape!r}, "{p.dtype}"),' for p in b.params.values()]
+
+
+def _allocations(b: KernelBuilder) -> list[str]:
+    function = {"l1": "alloc_shared", "ub": "alloc_shared", "l0c": "alloc_fragment"}
+    return [f'{x.name} = T.{function[x.scope]}({x.shape!r}, "{x.dtype}")' for x in sorted(b.buffers.values(), key=lambda x: x.scope)]
+
+
+def _decode(b: KernelBuilder) -> list[str]:
+    """The tile index of every grid dim from the task number, last dim fastest."""
+    task = "task" if b.kernel.persistent and b.tasks > b.blocks else "cid"
+    lines, inner = list[str](), 1
+    trips = [b.tiling.trips(d) for d in b.kernel.grid]
+    for i in reversed(range(len(trips))):
+        at = task if inner == 1 else f"{task} // {inner}"
+        outermost = inner * trips[i] == math.prod(trips)
+        lines.append(f"{b.kernel.grid[i]}_i = {at if outermost else f'{at} % {trips[i]}'}")
+        inner *= trips[i]
+    return list(reversed(lines))
+
+
+def _loops(b: KernelBuilder) -> list[str]:
+    lines = list[str]()
+    fixed = {d: f"{d}_i" for d in b.kernel.grid}
+    for loop in b.kernel.loops:
+        bounds = b.structure.bounds[loop]
+        low, high = tile_limits(b.tiling, bounds, loop, {**fixed, **{d: "0" for d in b.tiling.spread() if d not in fixed}}, _never_empty(b, loop))
+        if low == "0":
+            lines += [f"for {loop}_t in T.serial({high}):", f"{loop}_i = {loop}_t"]
+        else:
+            lines += [f"{loop}_first = {low}", f"for {loop}_t in T.serial({high} - {loop}_first):", f"{loop}_i = {loop}_first + {loop}_t"]
+        fixed[loop] = f"{loop}_i"
+    return lines
+
+
+def _never_empty(b: KernelBuilder, loop: str) -> bool:
+    """Whether every choice of the fixed tiles leaves at least one tile of the loop to visit."""
+    bounds = b.structure.bounds[loop]
+    dims = sorted({d for x in bounds for d, _ in x.starts})
+    if not dims:
+        return True
+    if len(dims) > 1:
+        return False
+    tile = b.tiling.tile(dims[0])
+    ranges = (_open_range(b, loop, {dims[0]: i * tile}) for i in range(b.tiling.trips(dims[0])))
+    return all(low < high for low, high in ranges)
+
+
+def _open_range(b: KernelBuilder, loop: str, starts: dict[str, int]) -> tuple[int, int]:
+    """As masks.tile_range, but empty where no tile needs a visit."""
+    low, high = tile_range(b.tiling, tuple(x for x in b.structure.bounds[loop] if x.coefficient > 0), loop, starts)
+    _, top = tile_range(b.tiling, tuple(x for x in b.structure.bounds[loop] if x.coefficient < 0), loop, starts)
+    return low, min(high, top)

@@ -1,0 +1,364 @@
+"""What makes a kernel or a plan legal: a list of named rules, each a function that says what breaks it.
+
+Rules about structure look only at stages, grid and loops; rules about a kernel look at its handoffs too; rules about memory look at the
+buffers that emission would allocate. Sources: the device's public figures and the behaviour of tilelang-ascend 0.1.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import networkx as nx
+
+from fusion.emit.tile_ops import TILE_OPS
+from fusion.graph.ops import OPS
+from fusion.plan.device import Limits
+from fusion.plan.structure import Structure
+from fusion.plan.trips import most_visited
+from fusion.plan.types import Handoff, Kernel, Plan, Refusal
+
+StructureRule = Callable[[Structure], Iterator[tuple[str, str]]]  # yields (where, why)
+KernelRule = Callable[[Structure, Kernel, Limits], Iterator[tuple[str, str]]]
+
+
+# ---- structure
+
+
+def exists_after(s: Structure) -> Iterator[tuple[str, str]]:
+    """A stage whose input exists only once an output has reached the host cannot share that output's kernel."""
+    for source, reader, output in s.graph.host_edges():
+        if source in s.stages and reader in s.stages:
+            inputs = [v.name for v in s.graph.inputs if output in v.after and v.name in s.graph.stage_reads(reader)]
+            yield reader, f"{', '.join(inputs)} exists only after {output}, which stage {source} of the same kernel makes"
+
+
+def grid_sum_is_final(s: Structure) -> Iterator[tuple[str, str]]:
+    """A reduction across blocks is complete only when the launch has ended."""
+    for out, (stage, op) in s.made.items():
+        dims = s.crosses_grid(op)
+        readers = [r for r, o in s.readers.get(out, ()) if s.accumulator.get(out) != o.out]
+        if dims and readers:
+            yield readers[0].name, f"{out} of stage {stage.name} is summed across blocks over {' '.join(sorted(dims))}, and read in the kernel"
+
+
+def only_sums_cross_blocks(s: Structure) -> Iterator[tuple[str, str]]:
+    """Blocks combine results by adding in GM; there is no atomic maximum for them."""
+    for out, (stage, op) in s.made.items():
+        if s.crosses_grid(op) and op.fn not in ("sum", "contract", "add"):
+            yield stage.name, f"{out} = {op.fn} over {' '.join(sorted(s.crosses_grid(op)))} would have to be combined across blocks"
+
+
+def loop_sum_is_final(s: Structure) -> Iterator[tuple[str, str]]:
+    """What a loop adds up is complete only when the loop has ended."""
+    for out, (stage, op) in s.made.items():
+        late = s.accumulates(stage, op) or out in s.nexts
+        for reader, o in s.readers.get(out, ()):
+            inside = s.levels[o.out] == "body" and s.accumulator.get(out) != o.out
+            if late and inside and not (out in s.nexts and reader.scan == stage.scan and reader.scan):
+                yield reader.name, f"{out} of stage {stage.name} is complete only after the loop over {' '.join(s.loops)}, and read inside it"
+
+
+def body_values_stay_in_body(s: Structure) -> Iterator[tuple[str, str]]:
+    """A tile made in an iteration is gone after the loop, unless it was added up or carried."""
+    for out, level in s.levels.items():
+        for reader, o in s.readers.get(out, ()):
+            if level == "body" and s.levels[o.out] == "epilogue" and not s.complete_after_loop(out) and s.accumulator.get(out) != o.out:
+                yield reader.name, f"{out} of stage {s.made[out][0].name} holds one iteration of the loop over {' '.join(s.loops)}"
+
+
+def sums_run_all_loops(s: Structure) -> Iterator[tuple[str, str]]:
+    """Work that leaves the iteration must belong to every loop, or it would be added or stored again and again."""
+    stored, loops = set(s.stored), set(s.loops)
+    for out, (stage, op) in s.made.items():
+        mine = set(s.op_loops(stage, op))
+        for part in s.parts(stage, op):
+            mine |= set(s.op_loops(stage, part))
+        adds = s.accumulates(stage, op)
+        if adds and (set(adds) != loops or s.crosses_grid(op) and mine != loops):
+            yield stage.name, f"{out} is added up over {' '.join(sorted(adds))} only, but the kernel loops over {' '.join(s.loops)}"
+        elif s.levels[out] == "body" and mine != loops and (s.crosses_grid(op) or (out in stored and not s.complete_after_loop(out))):
+            yield stage.name, f"{out} does not change with {' '.join(sorted(loops - mine))}, over which the kernel loops"
+
+
+def one_block_stores(s: Structure) -> Iterator[tuple[str, str]]:
+    """What goes to GM belongs to one block only."""
+    for out in s.stored:
+        stage, op = s.made[out]
+        dims = {d for p in s.parts(stage, op) for d in s.graph.op_dims(p)} | set(s.graph.op_dims(op))
+        missing = [d for d in s.grid if d not in dims]
+        if missing:
+            yield stage.name, f"{out} would be stored by every block along {' '.join(missing)}"
+
+
+def scan_is_the_loop(s: Structure) -> Iterator[tuple[str, str]]:
+    """The steps of a scan follow each other in one block, with no other loop around."""
+    for name in s.stages:
+        scan = s.graph.stage(name).scan
+        if scan and scan in s.grid:
+            yield name, f"steps along {scan} follow each other, so {scan} cannot be spread over blocks"
+        elif scan and s.loops and s.loops != (scan,):
+            yield name, f"a scan along {scan} must be the kernel's only loop, it has {' '.join(s.loops)}"
+
+
+def scans_stay_whole(s: Structure) -> Iterator[tuple[str, str]]:
+    """The stages of a scan pass states to each other in every step."""
+    for group in s.graph.scan_groups():
+        missing = [n for n in group if n not in s.stages]
+        if missing and len(missing) < len(group):
+            yield missing[0], f"steps together with {', '.join(n for n in group if n in s.stages)} along {s.graph.stage(missing[0]).scan}"
+
+
+def no_cube_to_cube(s: Structure) -> Iterator[tuple[str, str]]:
+    """L0C cannot feed a contraction; through GM there is no flag between two Cube stages."""
+    for out, (stage, _) in s.made.items():
+        for reader, o in s.readers.get(out, ()):
+            if s.unit(out) == "cube" and reader.unit == "cube" and s.accumulator.get(out) != s.accumulator.get(o.out):
+                yield reader.name, f"{out} comes from Cube stage {stage.name}; put a Vector stage (a cast) between, or a kernel boundary"
+
+
+def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
+    """On-chip tiles have at most two tiled dims; a contraction has one of each kind."""
+    for out, (stage, op) in s.made.items():
+        dims = [d for d in s.graph.op_dims(op) if s.tiling.is_matrix(d)]
+        if OPS[op.fn].form == "contract":
+            inner = [d for d in op.over if d in dims]
+            if len(inner) != 1 or len(s.tiling.shape(out)) != 2:
+                yield stage.name, f"{out} needs one tiled dim each for rows, columns and the sum, it has {' '.join(dims) or 'none'}"
+        elif len(dims) > 2:
+            yield stage.name, f"{out} works on {len(dims)} tiled dims ({' '.join(dims)}), a tile has two"
+
+
+def has_tile_code(s: Structure) -> Iterator[tuple[str, str]]:
+    for out, (stage, op) in s.made.items():
+        if TILE_OPS[op.fn] is None:
+            yield stage.name, f"{out} = {op.fn} has no tile code yet"
+        elif s.graph.value(out).dtype in ("int32", "int64", "int8"):
+            yield stage.name, f"{out} is {s.graph.value(out).dtype}: Vector tile code is for float32, float16 and bfloat16"
+
+
+def sums_leave_a_row(s: Structure) -> Iterator[tuple[str, str]]:
+    """A tile reduced to one number has no vector form, unless its lanes go to the host to be added up."""
+    for out, (stage, op) in s.made.items():
+        if OPS[op.fn].form == "reduce" and any(s.tiling.is_matrix(d) for d in op.over) and not s.tiling.shape(out):
+            if not s.atomic(out) or len([d for d in op.over if s.tiling.is_matrix(d)]) > 1:
+                yield stage.name, f"{out} is a single number for each tile"
+        elif not s.tiling.shape(out) and stage.unit == "vector" and s.graph.op_dims(op) and not any(map(s.tiling.is_matrix, s.graph.op_dims(op))):
+            yield stage.name, f"{out} has no tiled dim (dims: {' '.join(s.graph.value(out).dims)})"
+
+
+def loads_are_rows(s: Structure) -> Iterator[tuple[str, str]]:
+    """A tile in GM is rows of elements that lie next to each other."""
+    for name in (*s.loaded, *s.stored):
+        value = s.graph.value(name)
+        tiled = s.tiling.shape(name)
+        if value.role == "intermediate" or not tiled:
+            continue
+        last = tiled[-1]
+        behind = value.dims[value.dims.index(last) + 1 :]
+        if any(s.graph.dim(d).size > 1 for d in behind):
+            yield name, f"its innermost tiled dim {last} has {' '.join(behind)} behind it: elements are not next to each other"
+        for axis in value.layout:
+            for d in (d for d in axis if d in tiled and s.tiling.has_tail(d) and len(axis) > 1):
+                yield name, f"{d}={s.graph.dim(d).size} shares an axis with other dims and is no multiple of its tile {s.tiling.tile(d)}"
+
+
+STRUCTURE_RULES: tuple[StructureRule, ...] = (
+    exists_after,
+    scans_stay_whole,
+    has_tile_code,
+    tiles_are_matrices,
+    scan_is_the_loop,
+    grid_sum_is_final,
+    only_sums_cross_blocks,
+    loop_sum_is_final,
+    body_values_stay_in_body,
+    sums_run_all_loops,
+    one_block_stores,
+    no_cube_to_cube,
+    sums_leave_a_row,
+    loads_are_rows,
+)
+
+
+def structure_refusals(s: Structure) -> Iterator[Refusal]:
+    """Every structural rule that the kernel breaks."""
+    for rule in STRUCTURE_RULES:
+        for where, why in rule(s):
+            yield Refusal(rule.__name__.replace("_", "-"), where, why)
+
+
+# ---- handoffs
+
+
+def workspaces_are_named(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """The compiler inserts flags only around GM buffers whose name contains "workspace"."""
+    for h in kernel.handoffs:
+        if h.kind == "workspace" and "workspace" not in h.name:
+            yield h.name, f"carries {h.value} {h.direction}; without 'workspace' in its name the compiler inserts no flag"
+
+
+def handoffs_are_complete(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """Every value that crosses units has exactly one handoff, and nothing else has one."""
+    need, have = [h.value for h in s.handoffs], [h.value for h in kernel.handoffs]
+    yield from ((v, "crosses Cube and Vector, but has no handoff") for v in need if v not in have)
+    yield from ((v, "has a handoff, but does not cross Cube and Vector here") for v in have if v not in need)
+    yield from ((v, "has more than one handoff: one write and one read each") for v in sorted({v for v in have if have.count(v) > 1}))
+
+
+def flags_fit(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """Every handoff takes a cross-core flag id, a free handoff a second one."""
+    used = len(kernel.handoffs) + sum(h.free for h in kernel.handoffs)
+    if used > limits.cross_flags:
+        yield kernel.name, f"{used} handoffs need {used} cross-core flags, the hardware has {limits.cross_flags}"
+
+
+def _depends(s: Structure, value: str, on: set[str]) -> bool:
+    """Whether a value is computed from one of `on` within the same iteration."""
+    seen, front = set[str](), [value]
+    while front:
+        at = front.pop()
+        if at in on:
+            return True
+        if at in s.made and at not in seen:
+            seen.add(at)
+            front += [r for r in s.made[at][1].reads if r not in s.states]
+    return False
+
+
+def _first_read(s: Structure, value: str, unit: str) -> int:
+    order = {op.out: i for i, (_, op) in enumerate(s.ops)}
+    return min(order[o.out] for st, o in s.readers[value] if st.unit == unit)
+
+
+def ordered_by_cycle(s: Structure, handoff: Handoff, others: tuple[Handoff, ...]) -> bool:
+    """Whether the writer cannot be an iteration ahead, because it waits for something that the reader makes after it has read.
+
+    Cross-core waits stop a whole unit, each unit loads in program order, and the Cube multiplies in program order. So a handoff `back`
+    orders the tile if the reader makes it after the tile, from the tile or from something loaded later; or if the writer waits for it
+    before it writes, for then it is the next iteration's.
+    """
+    order = {op.out: i for i, (_, op) in enumerate(s.ops)}
+    writer, reader = handoff.direction.split("->")
+    read = _first_read(s, handoff.value, reader)
+    forth = [h for h in others if h.direction == handoff.direction and h.level == handoff.level]
+    later = {h.value for h in forth if _first_read(s, h.value, reader) >= read}
+    for back in (h for h in others if h.direction != handoff.direction and (h.level == handoff.level or handoff.level != "body")):
+        waits_first = _first_read(s, back.value, writer) <= order[handoff.value]
+        if reader == "cube" and (waits_first or order[back.value] >= read):
+            return True
+        if reader == "vector" and (_depends(s, back.value, later) or (waits_first and _depends(s, back.value, {h.value for h in forth}))):
+            return True
+    return False
+
+
+def single_slots_are_ordered(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """Only "ready" is signalled, never "free": a tile that a loop uses again needs a cycle between the units, slots, or a free handoff."""
+    for h in kernel.handoffs:
+        looped = (h.level == "body" and bool(kernel.loops)) or kernel.persistent
+        if looped and h.slots == 1 and not h.free and not ordered_by_cycle(s, h, kernel.handoffs):
+            yield h.value, f"{h.name} goes {h.direction} on one slot in a loop and nothing comes back: the writer may overtake the reader"
+
+
+def slots_do_not_flood(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """Without a way back the writer sets its flag in every iteration; the counter holds 15."""
+    trips = most_visited(s)
+    for h in kernel.handoffs:
+        if h.slots == 0 and h.level == "body" and trips > limits.flag_depth and not ordered_by_cycle(s, h, kernel.handoffs) and not h.free:
+            yield h.value, f"{h.name} may be set {trips} times before it is waited for, a flag counts to {limits.flag_depth}"
+
+
+def vector_cores_agree(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """Two Vector cores share a tile by its rows; where that is impossible one core does all."""
+    if kernel.threads == 2 and s.split is None:
+        yield kernel.name, "its Vector stages cannot be shared by rows between two Vector cores; use threads 1"
+
+
+def dims_are_placed(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """Every dim with more than one tile is in the grid or a loop, no dim in both, and only dims that the stages have."""
+    have = {d for n in kernel.stages for d in s.graph.stage_dims(n)}
+    for d in s.tiling.spread():
+        places = kernel.grid.count(d) + kernel.loops.count(d)
+        if d in have and places != 1:
+            yield d, f"has {s.tiling.trips(d)} tiles and is {'neither in the grid nor in a loop' if not places else 'placed twice'}"
+    yield from ((d, "is in the grid or a loop, but no stage has it") for d in (*kernel.grid, *kernel.loops) if d not in have)
+
+
+def cube_tiles_fit(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """A gemm double-buffers slices of 128 along the sum in L0A and L0B; one slot if the sum is no longer than that."""
+    for out, (stage, op) in s.made.items():
+        if OPS[op.fn].form != "contract":
+            continue
+        inner = next(d for d in op.over if s.tiling.is_matrix(d))
+        slots = 2 if s.tiling.tile(inner) > 128 else 1
+        size = s.graph.value(op.reads[0]).itemsize
+        for d in s.tiling.shape(out):
+            need = slots * s.tiling.tile(d) * 128 * size
+            if need > limits.l0a:
+                yield stage.name, f"{out}: tile {s.tiling.tile(d)} of {d} takes {need} B of L0A/L0B, which has {limits.l0a} B"
+
+
+KERNEL_RULES: tuple[KernelRule, ...] = (
+    dims_are_placed,
+    workspaces_are_named,
+    handoffs_are_complete,
+    flags_fit,
+    single_slots_are_ordered,
+    slots_do_not_flood,
+    vector_cores_agree,
+    cube_tiles_fit,
+)
+
+
+def memory_fits(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """All buffers of a core fit its memories, the compiler's scratch for reductions included."""
+    from fusion.plan.memory import on_chip
+
+    for memory, used, buffers in on_chip(s, kernel):
+        limit = limits.memory(memory)
+        if used > limit:
+            largest = ", ".join(f"{n} {b} B" for n, b in buffers[:4])
+            yield kernel.name, f"needs {used} B of {memory.upper()}, which has {limit} B (largest: {largest}); use smaller tiles or split it"
+
+
+def kernel_refusals(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[Refusal]:
+    """Every rule that a kernel breaks; memory is looked at only if all else holds."""
+    found = list(structure_refusals(s))
+    for rule in KERNEL_RULES if not found else ():
+        found += [Refusal(rule.__name__.replace("_", "-"), where, why) for where, why in rule(s, kernel, limits)]
+    if not found:
+        found += [Refusal("memory-fits", where, why) for where, why in memory_fits(s, kernel, limits)]
+    yield from found
+
+
+# ---- plans
+
+
+def every_stage_runs_once(plan: Plan) -> Iterator[tuple[str, str]]:
+    runs = [s for k in plan.kernels for s in k.stages] + list(plan.host_stages)
+    for s in plan.graph.stages:
+        if runs.count(s.name) != 1:
+            yield s.name, f"runs {runs.count(s.name)} times"
+    known = {s.name for s in plan.graph.stages}
+    yield from ((s, "is not a stage of the operator") for s in runs if s not in known)
+
+
+def kernels_are_acyclic(plan: Plan) -> Iterator[tuple[str, str]]:
+    """No kernel waits for a later one."""
+    owner = {s: i for i, k in enumerate(plan.kernels) for s in k.stages} | {s: len(plan.kernels) for s in plan.host_stages}
+    for u, v in plan.graph.graph.edges:
+        if owner.get(u, 0) > owner.get(v, 0):
+            yield v, f"runs before {u}, whose result it reads"
+    quotient = nx.DiGraph((owner[u], owner[v]) for u, v in plan.graph.graph.edges if u in owner and v in owner and owner[u] != owner[v])
+    if not nx.is_directed_acyclic_graph(quotient):
+        yield plan.graph.name, "its kernels need each other's results in a cycle"
+
+
+def host_stages_are_last(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The host runs only what no kernel reads."""
+    for s in plan.host_stages:
+        readers = [r for out in plan.graph.stage(s).writes for r in plan.graph.readers(out) if r != s]
+        if readers:
+            yield s, f"runs on the host, but stage {readers[0]} reads its result"
+
+
+PLAN_RULES = (every_stage_runs_once, kernels_are_acyclic, host_stages_are_last)

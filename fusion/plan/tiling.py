@@ -1,0 +1,108 @@
+"""Which dims are tiled, how large tiles may be, and the counts that follow.
+
+Tile code is two-dimensional: of every value at most two dims have a tile larger than 1. A contraction needs one such dim for each
+of M, N and K; all further dims of it (heads, batches) are walked one index at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from fusion.graph import StageGraph
+from fusion.graph.ops import OPS
+
+FRACTAL = 16  # rows and columns of a Cube fractal: tiles are multiples of it
+CUBE_TILES = (64, 128)
+VECTOR_TILES = (16, 32, 64, 128)
+FULL_CUBE = 512  # a dim of a contraction up to this size may be one tile
+FULL_VECTOR = 8192  # the same where no contraction has it
+
+
+def round_up(n: int, multiple: int) -> int:
+    return -(-n // multiple) * multiple
+
+
+def _last(dims: list[str], graph: StageGraph) -> list[str]:
+    order = {d.name: i for i, d in enumerate(graph.dims)}
+    hinted = [d for d in dims if graph.dim(d).tiles]
+    return sorted(hinted or dims, key=order.__getitem__)[-1:]
+
+
+def cube_dims(graph: StageGraph) -> frozenset[str]:
+    """Dims that are M, N or K of some contraction: of several candidates the last declared one, tile hints first."""
+    found: set[str] = set()
+    for op in (op for s in graph.stages for op in s.body if OPS[op.fn].form == "contract"):
+        a, b = (graph.value(x).dims for x in op.reads[-2:]) if len(op.reads) > 1 else (graph.value(op.reads[0]).dims,) * 2
+        out = graph.value(op.out).dims
+        for side in ([d for d in a if d not in b and d in out], [d for d in b if d not in a and d in out], list(op.over)):
+            found.update(_last([d for d in side if graph.dim(d).size > 1] or side, graph))
+    return frozenset(found)
+
+
+def matrix_dims(graph: StageGraph) -> frozenset[str]:
+    """All tiled dims: those of contractions, and where a Vector operation has none of them, its last two."""
+    found = set(cube_dims(graph))
+    order = {d.name: i for i, d in enumerate(graph.dims)}
+    for stage in graph.stages:
+        dims = graph.stage_dims(stage.name)
+        if not dims & found:
+            found.update(sorted((d for d in dims if graph.dim(d).size > 1), key=order.__getitem__)[-2:])
+    return frozenset(found)
+
+
+def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
+    """Tile sizes that the planner may choose for a dim."""
+    d = graph.dim(dim)
+    full = round_up(d.size, FRACTAL)
+    if d.tiles:
+        return tuple(sorted({min(t, full) for t in d.tiles}))
+    limit = FULL_CUBE if cube else FULL_VECTOR
+    if cube and full <= 256:
+        return (full,)
+    sizes = {t for t in (CUBE_TILES if cube else VECTOR_TILES) if t < full}
+    return tuple(sorted(sizes | ({full} if full <= limit else set())))
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A graph with one tile size for every matrix dim; every other dim has tile 1."""
+
+    graph: StageGraph
+    tiles: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def _tile(self) -> dict[str, int]:
+        return dict(self.tiles)
+
+    def tile(self, dim: str) -> int:
+        return self._tile.get(dim, 1)
+
+    def is_matrix(self, dim: str) -> bool:
+        return dim in self._tile
+
+    def trips(self, dim: str) -> int:
+        """How many tiles cover the dim."""
+        return -(-self.graph.dim(dim).size // self.tile(dim))
+
+    def has_tail(self, dim: str) -> bool:
+        """Whether the last tile reaches beyond the dim."""
+        return self.graph.dim(dim).size % self.tile(dim) != 0
+
+    def shape(self, value: str) -> tuple[str, ...]:
+        """The matrix dims of a value, in its order: its tile has one axis for each."""
+        return tuple(d for d in self.graph.value(value).dims if self.is_matrix(d))
+
+    def spread(self) -> tuple[str, ...]:
+        """Dims that need a grid or a loop: those with more than one tile."""
+        return tuple(d.name for d in self.graph.dims if self.trips(d.name) > 1)
+
+
+def tilings(graph: StageGraph) -> Iterator[Tiling]:
+    """All combinations of tile sizes to try, small tiles first."""
+    cube = cube_dims(graph)
+    dims = sorted(matrix_dims(graph), key=[d.name for d in graph.dims].index)
+    for sizes in itertools.product(*(candidates(graph, d, d in cube) for d in dims)):
+        yield Tiling(graph, tuple(zip(dims, sizes, strict=True)))
