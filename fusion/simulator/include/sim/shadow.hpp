@@ -36,7 +36,10 @@ struct Probe {
   uint16_t extent;
 };
 
-inline bool ordered(const Touch& touch, const Probe& probe) { return probe.clock->t[touch.actor] >= touch.time; }
+// An instruction is ordered with itself: reading what it overwrites is no conflict.
+inline bool ordered(const Touch& touch, const Probe& probe) {
+  return probe.clock->t[touch.actor] >= touch.time || (touch.actor == probe.actor && touch.time == probe.time);
+}
 
 // Stores `touch` into the first slot that it may replace: its own equal mask, an empty or covered one, or the last.
 template <int N>
