@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fusion.toolchain import daemon, discover
+from fusion.toolchain.daemon import WorkerState
 from fusion.toolchain.discover import Compiler, find
 from fusion.toolchain.installation import announcement, ensure, install, possible_kind, remove
 from fusion.toolchain.lowering import lower
@@ -38,6 +39,7 @@ __all__ = [
     "Status",
     "Target",
     "TirPass",
+    "WorkerState",
     "announcement",
     "catlass_dir",
     "ensure",

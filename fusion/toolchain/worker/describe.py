@@ -51,7 +51,7 @@ def params(before, after, options: dict) -> list[dict]:
 
 
 def grid(func) -> tuple[int | str, int | None]:
-    """Blocks of the launch and thread extent (Vector streams) of a block; the latter None when the kernel names none."""
+    """Blocks of the launch, and the extent of `vid` (Vector streams of a block) or None when the kernel names none."""
     extents: dict[str, int | str] = {}
 
     def visit(node) -> None:
@@ -59,7 +59,7 @@ def grid(func) -> tuple[int | str, int | None]:
             extents.setdefault(node.node.thread_tag, _dim(node.value))
 
     tir.stmt_functor.post_order_visit(func.body, visit)
-    threads = extents.get("threadIdx.x")
+    threads = extents.get("threadIdx.x", extents.get("blockIdx.y"))
     return extents.get("blockIdx.x", 1), threads if isinstance(threads, int) else None
 
 
