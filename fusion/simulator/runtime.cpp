@@ -1,5 +1,6 @@
 // The engine's cold half, compiled once and linked to every simulated kernel.
 #include "sim/flags.inl"
+#include "sim/issue.inl"
 #include "sim/job.inl"
 #include "sim/report.inl"
 

@@ -126,4 +126,5 @@ def rewrite(ascendc: str, kernel: Kernel) -> str:
     """The file that g++ compiles: the same lines with marks, the launch as a call, and the glue behind."""
     lines = ["" if OWN_INCLUDES.match(line) else line for line in ascendc.splitlines()]
     lines = [LAUNCH.sub(r"sim::launch(\2, [=] { \1(\3); });", line) for line in lines]
+    lines = [line.replace("(uint32_t[]){", "sim::Shape{") for line in lines]
     return "\n".join(mark_lines(lines)) + "\n" + glue(kernel)

@@ -2,6 +2,16 @@
 #pragma once
 #include "reduce.hpp"
 
+namespace sim {
+
+// A shape written in place: the rewritten source uses it for compound literals, which g++ does not let decay.
+struct Shape {
+  uint32_t dims[4];
+  operator const uint32_t*() const { return dims; }
+};
+
+}  // namespace sim
+
 namespace AscendC {
 
 struct BrcbRepeatParams {

@@ -1,6 +1,5 @@
-// The one place that every instruction goes through: checks what it touches, orders it, runs it and records it.
+// The one place that every instruction goes through. What it does (checks, order, records) is in issue.inl.
 #pragma once
-#include <initializer_list>
 #include <utility>
 
 #include "engine.hpp"
@@ -24,214 +23,33 @@ struct Instruction {
   uint8_t flags = 0;    // kAtomic for adds to GM
 };
 
-inline bool within(Stream& s, const Access& a, const Instruction& in, bool writes) {
-  if (a.size == 0) return true;
-  const auto [lo, hi] = a.span();
-  const auto& buffer = a.extent;
-  if (uint64_t(a.at(0).off) % a.align && in.op != Op::GetValue && in.op != Op::SetValue)
-    report(s, "misaligned-address", "align", "error", a.mem, buffer,
-           "starts at byte " + std::to_string(a.at(0).off - (a.mem == Mem::GM ? buffer.lo : 0)) + ", which is not a multiple of " + std::to_string(a.align),
-           s.line, in.op, in.pipe, a.at(0).off, a.at(0).off + a.at(0).len);
-  if (lo >= int64_t(buffer.lo) && hi <= int64_t(buffer.hi)) return true;
-  const int64_t over = std::max<int64_t>(hi - int64_t(buffer.hi), int64_t(buffer.lo) - lo);
-  const bool padding = !writes && !a.check_init;
-  report(s, writes ? "write-out-of-bounds" : "read-out-of-bounds", "bounds", padding ? "info" : "error", a.mem, buffer,
-         std::string(writes ? "writes " : "reads ") + std::to_string(over) + (lo < int64_t(buffer.lo) ? " bytes before" : " bytes past the end of") + " the buffer",
-         s.line, in.op, in.pipe, uint64_t(lo), uint64_t(hi));
-  const uint64_t limit = a.mem == Mem::GM ? engine.gm.size : s.mem[int(a.mem)].data.size();
-  return lo >= 0 && uint64_t(hi) <= limit;
-}
+// A call that is made before the function that gets it returns; no copy, no allocation.
+class Action {
+ public:
+  template <class F>
+  Action(const F& f) : object_(&f), call_([](const void* o) { (*const_cast<F*>(static_cast<const F*>(o)))(); }) {}
+  void operator()() const { call_(object_); }
 
-inline Cell& cell_at(Stream& s, Mem mem, uint64_t cell) {
-  if (mem != Mem::GM) return s.mem[int(mem)].cells[cell];
-  return gm_page(*s.core, cell / kPageCells).cells[cell % kPageCells];
-}
+ private:
+  const void* object_;
+  void (*call_)(const void*);
+};
 
-inline void order_read(Stream& s, const Access& a, const Instruction& in, const Probe& probe) {
-  const bool gm = a.mem == Mem::GM;
-  bool unset = false;
-  a.each_run([&](uint64_t off, uint32_t len) {
-    each_cell(off, len, [&](uint64_t c, uint32_t mask) {
-      Cell& cell = cell_at(s, a.mem, c);
-      check_read(cell, mask, probe, [&](const Touch& earlier, char kind) { report_conflict(s, a.mem, a.extent, c * kCell, earlier, kind, 'R', probe, s.line, in.op); });
-      if (gm) {
-        gm_page(*s.core, c / kPageCells).read[c % kPageCells] |= mask;
-        unset |= (engine.gm.init[c].load(std::memory_order_relaxed) & mask) != mask;
-        return;
-      }
-      unset |= (cell.init & mask) != mask;
-      for (const Touch& w : cell.write)
-        if ((w.mask & mask) && w.extent != a.extent.id && w.extent && a.extent.id) report_clobbered(s, a.mem, a.extent, c * kCell, w, s.line, in.op, in.pipe);
-    });
-  });
-  if (unset && a.check_init)
-    report(s, "uninitialised-read", "uninit", "error", a.mem, a.extent, "reads bytes that nothing has written", s.line, in.op, in.pipe, a.span().first, a.span().second);
-}
+// Adds a step to the log of a pipe, so that a later finding can name it.
+void note_step(Stream& s, int pipe, Op op);
 
-// The "is set" bits of a pure move: collected from the source before it runs, spread over the destination afterwards.
-inline std::vector<uint8_t> set_bytes(Stream& s, const Access& a) {
-  std::vector<uint8_t> bytes;
-  bytes.reserve(a.bytes());
-  a.each_run([&](uint64_t off, uint32_t len) {
-    for (uint64_t b = off; b < off + len; ++b) bytes.push_back(s.mem[int(a.mem)].cells[b / kCell].init >> (b % kCell) & 1);
-  });
-  return bytes;
-}
-
-inline bool all_set(Stream& s, const Access& a) {
-  bool all = true;
-  a.each_run([&](uint64_t off, uint32_t len) {
-    each_cell(off, len, [&](uint64_t c, uint32_t mask) { all &= (s.mem[int(a.mem)].cells[c].init & mask) == mask; });
-  });
-  return all;
-}
-
-// Checks a write before it happens. Returns true if another stream of the core wrote or read the same GM bytes unordered.
-inline bool order_write(Stream& s, const Access& a, const Instruction& in, const Probe& probe, bool only_look) {
-  bool contested = false;
-  a.each_run([&](uint64_t off, uint32_t len) {
-    each_cell(off, len, [&](uint64_t c, uint32_t mask) {
-      check_write(cell_at(s, a.mem, c), mask, probe, [&](const Touch& earlier, char kind) {
-        if (only_look && earlier.actor / kPipes != s.id) contested = true;
-        else if (!only_look) report_conflict(s, a.mem, a.extent, c * kCell, earlier, kind, 'W', probe, s.line, in.op);
-      });
-    });
-  });
-  return contested;
-}
-
-inline void note_write(Stream& s, const Access& a, const Instruction& in, const Probe& probe) {
-  a.each_run([&](uint64_t off, uint32_t len) {
-    each_cell(off, len, [&](uint64_t c, uint32_t mask) {
-      if (a.mem == Mem::GM) {
-        GmPage& page = gm_page(*s.core, c / kPageCells);
-        record_write(page.cells[c % kPageCells], mask, probe);
-        (in.flags & kAtomic ? page.added : page.written)[c % kPageCells] |= mask;
-      } else {
-        Cell& cell = s.mem[int(a.mem)].cells[c];
-        record_write(cell, mask, probe);
-        cell.init |= mask;
-      }
-    });
-    if (a.mem == Mem::GM && !(in.flags & kAtomic)) engine.gm.mark(off, len);
-  });
-}
-
-inline void copy_init(Stream& s, const Access& to, const std::vector<uint8_t>& bytes) {
-  size_t i = 0;
-  to.each_run([&](uint64_t off, uint32_t len) {
-    for (uint64_t b = off; b < off + len && i < bytes.size(); ++b, ++i)
-      if (!bytes[i]) s.mem[int(to.mem)].cells[b / kCell].init &= ~(1u << (b % kCell));
-  });
-}
-
-inline std::vector<uint8_t> old_bytes(const Access& a) {
-  std::vector<uint8_t> bytes;
-  a.each_run([&](uint64_t off, uint32_t len) { bytes.insert(bytes.end(), engine.gm.base + off, engine.gm.base + off + len); });
-  return bytes;
-}
-
-inline void note_step(Stream& s, int pipe, Op op) {
-  if (s.snapshot_version != s.loop_version) new_snapshot(s);
-  s.log[pipe].push_back({uint16_t(s.line), op, uint32_t(s.snapshots.size())});
-}
-
-// Order of one access list as a whole; `run` happens between the checks and the records.
-template <class Run>
-inline void run_ordered(Stream& s, const Instruction& in, int pipe, const Clock& clock, Run&& run) {
-  Core& core = *s.core;
-  const int actor = s.id * kPipes + pipe;
-  const uint32_t time = ++core.time[actor];
-  note_step(s, pipe, in.op);
-  Probe probe{&clock, time, uint8_t(actor), in.flags, 0};
-  for (int i = 0; i < in.read_count; ++i) {
-    probe.extent = in.reads[i]->extent.id;
-    order_read(s, *in.reads[i], in, probe);
-  }
-  if (in.scratch) {
-    probe.extent = in.scratch->extent.id;
-    order_write(s, *in.scratch, in, probe, false);
-    note_write(s, *in.scratch, in, probe);
-  }
-  if (!in.write) return run();
-  const Access& w = *in.write;
-  probe.extent = w.extent.id;
-  const bool contested = w.mem == Mem::GM && !(in.flags & kAtomic) && order_write(s, w, in, probe, true);
-  std::vector<uint8_t> before, set;
-  if (contested) before = old_bytes(w);
-  const bool partly = in.moves && in.reads[0]->mem != Mem::GM && w.mem != Mem::GM && !all_set(s, *in.reads[0]);
-  if (partly) set = set_bytes(s, *in.reads[0]);
-  if (!contested) order_write(s, w, in, probe, false);
-  run();
-  if (contested) {
-    if (old_bytes(w) == before) {
-      order_write(s, w, in, probe, true);
-      report(s, "same-value-write", "duplicate", "info", w.mem, w.extent, "is written twice without order, with the same values", s.line, in.op, in.pipe, w.span().first, w.span().second);
-    } else order_write(s, w, in, probe, false);
-  }
-  note_write(s, w, in, probe);
-  if (partly) copy_init(s, w, set);
-}
-
-inline void touch_used(Stream& s, const Access& a) {
-  if (a.mem == Mem::GM || a.size == 0) return;
-  auto& used = s.mem[int(a.mem)].used;
-  used = std::max<uint64_t>(used, a.span().second);
-}
-
-inline void note_trace(Stream& s, const Instruction& in) {
-  TraceRecord r;
-  r.stream = s.id, r.pipe = in.pipe, r.kind = in.pipe == PIPE_S ? TraceKind::Scalar : TraceKind::Run;
-  r.op = uint16_t(in.op), r.line = s.line, r.element_bytes = in.cost.element_bytes;
-  r.elements = in.cost.elements, r.repeats = in.cost.repeats, r.m = in.cost.m, r.n = in.cost.n, r.k = in.cost.k;
-  r.bytes = in.write ? uint32_t(in.write->bytes()) : 0;
-  auto gm = [&](const Access* a) {
-    if (a && a->mem == Mem::GM && a->size) r.gm_offset = a->at(0).off, r.gm_bytes += uint32_t(a->bytes());
-  };
-  for (int i = 0; i < in.read_count; ++i) gm(in.reads[i]);
-  gm(in.write);
-  s.trace.push_back(r);
-}
+// Bounds, alignment, counts and trace. False if this core has no such unit, or the access would leave the memory.
+bool admit(Stream& s, const Instruction& in);
+// Runs an admitted instruction now, with or without order checking.
+void execute(Stream& s, const Instruction& in, Action run);
 
 // Issues one instruction. `run` does its arithmetic and must own everything it needs (it may run later).
 template <class Run>
 inline void issue(const Instruction& in, Run&& run) {
   Stream& s = *current;
-  if (!belongs(s.id, in.pipe)) return;  // the device compiles the kernel for each core type and drops the other's instructions
-  for (int i = 0; i <= in.read_count; ++i) {
-    const Access* a = i < in.read_count ? in.reads[i] : in.write;
-    if (a && a->mem != Mem::GM && s.mem[int(a->mem)].data.empty()) return;
-  }
-  bool safe = true;
-  for (int i = 0; i < in.read_count; ++i) safe &= within(s, *in.reads[i], in, false), touch_used(s, *in.reads[i]);
-  if (in.write) safe &= within(s, *in.write, in, true), touch_used(s, *in.write);
-  if (in.scratch) safe &= within(s, *in.scratch, in, true), touch_used(s, *in.scratch);
-  ++s.core->counts[s.id][in.pipe];
-  ++s.core->op_counts[size_t(in.op)];
-  s.core->op_elements[size_t(in.op)] += in.cost.elements;
-  if (engine.options.trace) note_trace(s, in);
-  if (!safe) return;
-  if (!s.core->add_extents.empty() && !(in.flags & kAtomic)) {
-    for (int i = 0; i <= in.read_count; ++i) {
-      const Access* a = i < in.read_count ? in.reads[i] : in.write;
-      if (a && a->mem == Mem::GM && s.core->add_extents.count(a->extent.id)) flush_adds(*s.core, true);
-    }
-  }
-  if (engine.options.deferred) {
-    if (in.pipe == PIPE_S) return run();
-    return push_deferred(s, in.pipe, Deferred{Deferred::Run, std::function<void()>(std::forward<Run>(run)), -1, s.line});
-  }
-  if (!engine.options.order) return run();
-  const int pipe = in.pipe == PIPE_S && in.write ? kScalarStore : int(in.pipe);
-  if (in.pipe != PIPE_S) {
-    Clock& clock = s.clock[pipe];
-    s.clock[PIPE_S].t[s.id * kPipes + PIPE_S] = s.core->time[s.id * kPipes + PIPE_S];
-    clock.join(s.clock[PIPE_S]);
-    return run_ordered(s, in, pipe, clock, run);
-  }
-  Clock scalar = s.clock[PIPE_S];
-  for (int p : {int(PIPE_S), kScalarStore}) scalar.t[s.id * kPipes + p] = s.core->time[s.id * kPipes + p];
-  run_ordered(s, in, pipe, scalar, run);
+  if (!admit(s, in)) return;
+  if (engine.options.deferred && in.pipe != PIPE_S) push_deferred(s, in.pipe, Deferred{Deferred::Run, std::function<void()>(std::forward<Run>(run)), -1, s.line});
+  else execute(s, in, Action(run));
 }
 
 }  // namespace sim
