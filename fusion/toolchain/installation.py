@@ -11,14 +11,17 @@ from pathlib import Path
 from fusion import paths
 from fusion.errors import FusionError
 from fusion.toolchain import commands, daemon, discover, layout, locks, recipe, steps
-from fusion.toolchain.progress import Observer, Silent
+from fusion.toolchain.progress import Lines, Observer
 
 NO_INSTALL_VARIABLE = "FUSION_PLAN_NO_INSTALL"
 HOW_TO_GET = "run `fusion-plan toolchain install`"
 
 
 def ensure(observer: Observer | None = None) -> discover.Compiler:
-    """The compiler of this machine, installed first if there is none; raises FusionError if that is impossible."""
+    """The compiler of this machine, installed first if there is none; raises FusionError if that is impossible.
+
+    Without an observer, what is done is told line by line on standard error.
+    """
     found = discover.find()
     if found is not None:
         return found
@@ -29,7 +32,7 @@ def ensure(observer: Observer | None = None) -> discover.Compiler:
 
 def install(observer: Observer | None = None) -> discover.Compiler:
     """Install the compiler below fusion-plan's home; does nothing if one is found. Raises FusionError with what is missing."""
-    seen = observer or Silent()
+    seen = observer or Lines()
     kind = possible_kind()
     with locks.held(_lock(), waiting=lambda owner: seen.say(f"waiting for the installation by process {owner} to end")):
         found = discover.find()
@@ -106,7 +109,7 @@ def check_space(kind: discover.Kind) -> None:
 
 def remove(observer: Observer | None = None) -> int:
     """Stop the workers and delete all that installation and lowering left; returns the bytes freed."""
-    seen = observer or Silent()
+    seen = observer or Lines()
     daemon.stop_all()
     freed = 0
     with locks.held(_lock(), waiting=lambda owner: seen.say(f"waiting for process {owner}")):

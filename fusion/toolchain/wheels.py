@@ -37,8 +37,7 @@ def download(folder: Path, scratch: Path, tick: Callable[[], None]) -> None:
     for path in (folder, scratch):
         path.mkdir(parents=True, exist_ok=True)
     command = [*pip(), "download", "--no-input", "--find-links", str(folder), "-d", str(folder), *_for_compiler(), *recipe.REQUIREMENTS]
-    environment = {**os.environ, "TMPDIR": str(scratch)}
-    commands.run(command, what="downloading the compiler with pip", remedy=REMEDY, environment=environment, tick=tick)
+    commands.run(command, what="downloading the compiler with pip", remedy=REMEDY, environment=_environment(scratch), tick=tick)
 
 
 def unpack(wheels: Path, target: Path, scratch: Path, tick: Callable[[], None]) -> None:
@@ -46,5 +45,10 @@ def unpack(wheels: Path, target: Path, scratch: Path, tick: Callable[[], None]) 
     scratch.mkdir(parents=True, exist_ok=True)
     offline = ["--no-index", "--find-links", str(wheels), "--no-compile"]
     command = [*pip(), "install", "--no-input", "--target", str(target), *offline, *_for_compiler(), *recipe.REQUIREMENTS]
-    environment = {**os.environ, "TMPDIR": str(scratch)}
-    commands.run(command, what="unpacking the compiler", remedy="see the message above", environment=environment, tick=tick)
+    remedy = "run `fusion-plan toolchain remove`, then install again"
+    commands.run(command, what="unpacking the compiler", remedy=remedy, environment=_environment(scratch), tick=tick)
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    """pip works below our folder, where its progress is seen; a user-wide default of --user would contradict --target."""
+    return {**os.environ, "TMPDIR": str(scratch), "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}

@@ -33,6 +33,24 @@ def _own_shapes(func) -> dict:
     return {func.buffer_map[var].name: func.buffer_map[var] for var in func.params if var in func.buffer_map}
 
 
+SCALARS = {"int32_t": "int32", "int64_t": "int64", "uint32_t": "uint32", "uint64_t": "uint64", "float": "float32"}
+FLAGS_PARAMETER = "fftsAddr"
+
+
+def open_sizes(source: str, entry: str, known: list[dict]) -> list[dict]:
+    """The scalars that code generation appends to the launch parameters: one a symbolic size, in the order of the signature."""
+    match = re.search(rf"\b{re.escape(entry)}_kernel\(([^)]*)\)\s*{{", source)
+    if match is None:
+        return []
+    names = {param["name"] for param in known}
+    found = []
+    for parameter in match.group(1).split(","):
+        kind, _, name = parameter.strip().rpartition(" ")
+        if kind in SCALARS and name not in names and name != FLAGS_PARAMETER:
+            found.append({"name": name, "dtype": SCALARS[kind], "shape": [], "role": "scalar"})
+    return found
+
+
 def params(before, after, options: dict) -> list[dict]:
     """The launch parameters of `after`; shapes as written in `before` where it has the buffer (passes flatten them)."""
     own, shapes = len(before.params), _own_shapes(before)

@@ -15,7 +15,7 @@ _CHECK = re.compile(r"^Check failed: ")
 
 
 def first_line(text: str) -> str:
-    """The first line of a tvm error that is no stack frame, without the name of the exception class."""
+    """The first line of an error that is no stack frame, without the name of tvm's exception class."""
     marked = [line.strip() for line in text.splitlines() if _PREFIX.match(line.strip())]
     meaningful = [_PREFIX.sub("", line) for line in marked]
     plain = [line.strip() for line in text.splitlines() if line.strip() and not _FRAME.match(line)]
@@ -40,6 +40,8 @@ def from_exception(error: BaseException, step: str, trace: str) -> dict:
     """The error part of a result: kind "frontend" while the kernel's own Python ran, else "fatal"."""
     kind = "frontend" if step in FRONTEND_STEPS else "fatal"
     message = first_line(str(error)) if str(error).strip() else type(error).__name__
-    if kind == "frontend":
+    if isinstance(error, SystemExit):
+        message = f"the module leaves Python (exit status {error.code})"
+    if kind == "frontend" and not message.startswith("line "):
         message = _where(trace) + message
     return {"kind": kind, "message": message, "pass_name": step, "details": without_frames(trace)}

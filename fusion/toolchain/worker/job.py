@@ -37,11 +37,13 @@ def _unused(trace: pipeline.Trace) -> list[str]:
 def _result(built: frontend.Built, artifact, trace: pipeline.Trace) -> dict:
     after = artifact.device_mod.functions_items()[0][1]
     blocks, threads = describe.grid(after)
+    entry = str(after.attrs["global_symbol"])
+    params = describe.params(built.func, after, built.options)
     return {
         "source": artifact.kernel_source,
         "tir": artifact.device_mod.script(),
-        "entry": str(after.attrs["global_symbol"]),
-        "params": describe.params(built.func, after, built.options),
+        "entry": entry,
+        "params": params + describe.open_sizes(artifact.kernel_source, entry, params),
         "blocks": blocks,
         "threads": threads,
         "task_type": describe.task_type(artifact.kernel_source),
