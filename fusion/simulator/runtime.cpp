@@ -1,4 +1,5 @@
 // The engine's cold half, compiled once and linked to every simulated kernel.
+#include "ascendc/mmad.inl"
 #include "sim/flags.inl"
 #include "sim/issue.inl"
 #include "sim/job.inl"

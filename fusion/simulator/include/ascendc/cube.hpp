@@ -67,50 +67,9 @@ inline Access matrix_access(Mem mem, uint64_t off, const Extent& extent, uint32_
   return a;
 }
 
-// C += A B on plain row-major scratch; k outside, n inside, so that the inner loop is a vector operation.
-template <class Acc>
-inline void multiply(Acc* c, const Acc* a, const Acc* b, uint32_t m, uint32_t n, uint32_t k) {
-  for (uint32_t i = 0; i < m; ++i) {
-    Acc* __restrict row = c + uint64_t(i) * n;
-    for (uint32_t p = 0; p < k; ++p) {
-      const Acc x = a[uint64_t(i) * k + p];
-      const Acc* __restrict y = b + uint64_t(p) * n;
-      for (uint32_t j = 0; j < n; ++j) {
-#if defined(__FMA__)
-        if constexpr (std::is_same_v<Acc, float>) row[j] = __builtin_fmaf(x, y[j], row[j]);
-        else row[j] += x * y[j];
-#else
-        row[j] += x * y[j];
-#endif
-      }
-    }
-  }
-}
-
+// C = A B (+ C) on fractal operands; defined once, in mmad.inl.
 template <class T, class Acc>
-inline void mmad(Acc* c, const T* a, const T* b, uint32_t m, uint32_t n, uint32_t k, bool init) {
-  constexpr uint32_t c0 = 32 / sizeof(T);
-  const uint32_t kf = (k + c0 - 1) / c0, nf = (n + 15) / 16, mf = (m + 15) / 16;
-  static thread_local std::vector<Acc> x, y, z;
-  x.resize(uint64_t(m) * k), y.resize(uint64_t(k) * n), z.assign(uint64_t(m) * n, Acc(0));
-  for (uint32_t i = 0; i < m; ++i)
-    for (uint32_t f = 0; f < kf; ++f) {
-      const T* from = a + (uint64_t(i / 16) * kf + f) * (16 * c0) + (i % 16) * c0;
-      for (uint32_t p = 0; p < std::min(c0, k - f * c0); ++p) x[uint64_t(i) * k + f * c0 + p] = Acc(from[p]);
-    }
-  for (uint32_t f = 0; f < kf; ++f)
-    for (uint32_t j = 0; j < n; ++j) {
-      const T* from = b + (uint64_t(f) * nf + j / 16) * (16 * c0) + (j % 16) * c0;
-      for (uint32_t p = 0; p < std::min(c0, k - f * c0); ++p) y[uint64_t(f * c0 + p) * n + j] = Acc(from[p]);
-    }
-  const auto each_row = [&](auto&& move) {
-    for (uint32_t i = 0; i < m; ++i)
-      for (uint32_t f = 0; f < nf; ++f) move(c + (uint64_t(f) * mf * 256) + uint64_t(i) * 16, z.data() + uint64_t(i) * n + f * 16, std::min(16u, n - f * 16));
-  };
-  if (!init) each_row([](const Acc* l0c, Acc* row, uint32_t len) { std::copy_n(l0c, len, row); });
-  multiply(z.data(), x.data(), y.data(), m, n, k);
-  each_row([](Acc* l0c, const Acc* row, uint32_t len) { std::copy_n(row, len, l0c); });
-}
+void mmad(Acc* c, const T* a, const T* b, uint32_t m, uint32_t n, uint32_t k, bool init);
 
 }  // namespace sim
 

@@ -121,8 +121,8 @@ static void merge_cell(Core& core, const GmPage& page, uint32_t c, BlockCell& al
     if (!mask) return;
     field |= mask, block = int32_t(core.block);
     if (!touch) return;
-    const Place place = place_of(core, *touch);
-    line = uint16_t(place.line), op = uint16_t(place.op);
+    const LogEntry* entry = log_of(core, *touch);
+    if (entry) line = entry->line, op = uint16_t(entry->op);
   };
   note(w, all.written, all.write_block, all.write_line, all.write_op, writer);
   note(r, all.read, all.read_block, all.read_line, all.read_op, reader);

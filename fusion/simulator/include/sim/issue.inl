@@ -27,25 +27,51 @@ static Cell& cell_at(Stream& s, Mem mem, uint64_t cell) {
   return gm_page(*s.core, cell / kPageCells).cells[cell % kPageCells];
 }
 
+// One cell of a local read. The common case first: both writers ordered, all bytes set and in the same buffer.
+static void read_cell(Stream& s, Cell& cell, uint64_t c, uint32_t mask, const Access& a, const Instruction& in, const Probe& probe, bool& unset) {
+  const Touch &w0 = cell.write[0], &w1 = cell.write[1];
+  Touch& mine = cell.read[0];
+  const bool ours = (w0.extent == probe.extent || !(w0.mask & mask)) && (w1.extent == probe.extent || !(w1.mask & mask));
+  if (ordered(w0, probe) && ordered(w1, probe) && ours && mine.actor == probe.actor && mine.mask == mask) mine.time = probe.time;
+  else {
+    check_read(cell, mask, probe, [&](const Touch& earlier, char kind) { report_conflict(s, a.mem, a.extent, c * kCell, earlier, kind, 'R', probe, s.line, in.op); });
+    for (const Touch& w : cell.write)
+      if ((w.mask & mask) && w.extent != a.extent.id && w.extent && a.extent.id) report_clobbered(s, a.mem, a.extent, c * kCell, w, s.line, in.op, in.pipe);
+  }
+  unset |= (cell.init & mask) != mask;
+}
+
+static void read_gm_cell(Stream& s, uint64_t c, uint32_t mask, const Access& a, const Instruction& in, const Probe& probe, bool& unset) {
+  GmPage& page = gm_page(*s.core, c / kPageCells);
+  check_read(page.cells[c % kPageCells], mask, probe, [&](const Touch& earlier, char kind) { report_conflict(s, a.mem, a.extent, c * kCell, earlier, kind, 'R', probe, s.line, in.op); });
+  page.read[c % kPageCells] |= mask;
+  unset |= (engine.gm.init[c].load(std::memory_order_relaxed) & mask) != mask;
+}
+
 static void order_read(Stream& s, const Access& a, const Instruction& in, const Probe& probe) {
-  const bool gm = a.mem == Mem::GM;
   bool unset = false;
+  Cell* cells = a.mem == Mem::GM ? nullptr : s.mem[int(a.mem)].cells.data();
   a.each_run([&](uint64_t off, uint32_t len) {
-    each_cell(off, len, [&](uint64_t c, uint32_t mask) {
-      Cell& cell = cell_at(s, a.mem, c);
-      check_read(cell, mask, probe, [&](const Touch& earlier, char kind) { report_conflict(s, a.mem, a.extent, c * kCell, earlier, kind, 'R', probe, s.line, in.op); });
-      if (gm) {
-        gm_page(*s.core, c / kPageCells).read[c % kPageCells] |= mask;
-        unset |= (engine.gm.init[c].load(std::memory_order_relaxed) & mask) != mask;
-        return;
-      }
-      unset |= (cell.init & mask) != mask;
-      for (const Touch& w : cell.write)
-        if ((w.mask & mask) && w.extent != a.extent.id && w.extent && a.extent.id) report_clobbered(s, a.mem, a.extent, c * kCell, w, s.line, in.op, in.pipe);
-    });
+    if (cells) each_cell(off, len, [&](uint64_t c, uint32_t mask) { read_cell(s, cells[c], c, mask, a, in, probe, unset); });
+    else each_cell(off, len, [&](uint64_t c, uint32_t mask) { read_gm_cell(s, c, mask, a, in, probe, unset); });
   });
   if (unset && a.check_init)
     report(s, "uninitialised-read", "uninit", "error", a.mem, a.extent, "reads bytes that nothing has written", s.line, in.op, in.pipe, a.span().first, a.span().second);
+}
+
+// A write to a local memory: check and record in one pass.
+static void write_local(Stream& s, const Access& a, const Instruction& in, const Probe& probe, bool sets) {
+  Cell* cells = s.mem[int(a.mem)].cells.data();
+  const Touch touch{probe.time, 0xffffffffu, probe.actor, probe.flags, probe.extent};
+  a.each_run([&](uint64_t off, uint32_t len) {
+    each_cell(off, len, [&](uint64_t c, uint32_t mask) {
+      Cell& cell = cells[c];
+      check_write(cell, mask, probe, [&](const Touch& earlier, char kind) { report_conflict(s, a.mem, a.extent, c * kCell, earlier, kind, 'W', probe, s.line, in.op); });
+      if (mask == 0xffffffffu) cell.write[0] = touch, cell.write[1].mask = 0;
+      else record_write(cell, mask, probe);
+      cell.init = sets ? cell.init | mask : cell.init & ~mask;
+    });
+  });
 }
 
 // The "is set" bits of a pure move: collected from the source before it runs, spread over the destination afterwards.
@@ -80,20 +106,14 @@ static bool order_write(Stream& s, const Access& a, const Instruction& in, const
   return contested;
 }
 
-static void note_write(Stream& s, const Access& a, const Instruction& in, const Probe& probe) {
+static void note_gm_write(Stream& s, const Access& a, const Instruction& in, const Probe& probe) {
   a.each_run([&](uint64_t off, uint32_t len) {
     each_cell(off, len, [&](uint64_t c, uint32_t mask) {
-      if (a.mem == Mem::GM) {
-        GmPage& page = gm_page(*s.core, c / kPageCells);
-        record_write(page.cells[c % kPageCells], mask, probe);
-        (in.flags & kAtomic ? page.added : page.written)[c % kPageCells] |= mask;
-      } else {
-        Cell& cell = s.mem[int(a.mem)].cells[c];
-        record_write(cell, mask, probe);
-        cell.init |= mask;
-      }
+      GmPage& page = gm_page(*s.core, c / kPageCells);
+      record_write(page.cells[c % kPageCells], mask, probe);
+      (in.flags & kAtomic ? page.added : page.written)[c % kPageCells] |= mask;
     });
-    if (a.mem == Mem::GM && !(in.flags & kAtomic)) engine.gm.mark(off, len);
+    if (!(in.flags & kAtomic)) engine.gm.mark(off, len);
   });
 }
 
@@ -116,7 +136,27 @@ void note_step(Stream& s, int pipe, Op op) {
   s.log[pipe].push_back({uint16_t(s.line), op, uint32_t(s.snapshots.size())});
 }
 
-// Order of one access list as a whole; `run` happens between the checks and the records.
+// A write to GM that conflicts with the other Vector stream is harmless if it changes nothing.
+static void run_gm_write(Stream& s, const Instruction& in, const Probe& probe, Action run) {
+  const Access& w = *in.write;
+  const bool contested = !(in.flags & kAtomic) && order_write(s, w, in, probe, true);
+  const std::vector<uint8_t> before = contested ? old_bytes(w) : std::vector<uint8_t>{};
+  run();
+  if (contested && old_bytes(w) == before)
+    report(s, "same-value-write", "duplicate", "info", w.mem, w.extent, "is written twice without order, with the same values", s.line, in.op, in.pipe, w.span().first, w.span().second);
+  else order_write(s, w, in, probe, false);
+  note_gm_write(s, w, in, probe);
+}
+
+static void run_local_write(Stream& s, const Instruction& in, const Probe& probe, Action run) {
+  const bool partly = in.moves && !all_set(s, *in.reads[0]);
+  const std::vector<uint8_t> set = partly ? set_bytes(s, *in.reads[0]) : std::vector<uint8_t>{};
+  run();
+  write_local(s, *in.write, in, probe, true);
+  if (partly) copy_init(s, *in.write, set);
+}
+
+// Reads are checked before the arithmetic, writes around it.
 static void run_ordered(Stream& s, const Instruction& in, int pipe, const Clock& clock, Action run) {
   Core& core = *s.core;
   const int actor = s.id * kPipes + pipe;
@@ -127,29 +167,14 @@ static void run_ordered(Stream& s, const Instruction& in, int pipe, const Clock&
     probe.extent = in.reads[i]->extent.id;
     order_read(s, *in.reads[i], in, probe);
   }
-  if (in.scratch) {
+  if (in.scratch && in.scratch->size) {
     probe.extent = in.scratch->extent.id;
-    order_write(s, *in.scratch, in, probe, false);
-    note_write(s, *in.scratch, in, probe);
+    write_local(s, *in.scratch, in, probe, false);
   }
   if (!in.write) return run();
-  const Access& w = *in.write;
-  probe.extent = w.extent.id;
-  const bool contested = w.mem == Mem::GM && !(in.flags & kAtomic) && order_write(s, w, in, probe, true);
-  std::vector<uint8_t> before, set;
-  if (contested) before = old_bytes(w);
-  const bool partly = in.moves && in.reads[0]->mem != Mem::GM && w.mem != Mem::GM && !all_set(s, *in.reads[0]);
-  if (partly) set = set_bytes(s, *in.reads[0]);
-  if (!contested) order_write(s, w, in, probe, false);
-  run();
-  if (contested) {
-    if (old_bytes(w) == before) {
-      order_write(s, w, in, probe, true);
-      report(s, "same-value-write", "duplicate", "info", w.mem, w.extent, "is written twice without order, with the same values", s.line, in.op, in.pipe, w.span().first, w.span().second);
-    } else order_write(s, w, in, probe, false);
-  }
-  note_write(s, w, in, probe);
-  if (partly) copy_init(s, w, set);
+  probe.extent = in.write->extent.id;
+  if (in.write->mem == Mem::GM) run_gm_write(s, in, probe, run);
+  else run_local_write(s, in, probe, run);
 }
 
 static void touch_used(Stream& s, const Access& a) {

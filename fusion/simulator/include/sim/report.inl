@@ -28,13 +28,18 @@ static Place place_here(Stream& s, int line, Op op, int pipe) {
   return {line, op, s.id * kPipes + pipe, loops_text(s.snapshots.back())};
 }
 
-static Place place_of(Core& core, const Touch& touch) {
+static const LogEntry* log_of(Core& core, const Touch& touch) {
   Stream& s = core.streams[touch.actor / kPipes];
   const int pipe = touch.actor % kPipes;
   const uint32_t index = touch.time - s.log_base[pipe] - 1;
-  if (index >= s.log[pipe].size()) return {};
-  const LogEntry& entry = s.log[pipe][index];
-  return {entry.line, entry.op, touch.actor, entry.loops ? loops_text(s.snapshots[entry.loops - 1]) : ""};
+  return index < s.log[pipe].size() ? &s.log[pipe][index] : nullptr;
+}
+
+static Place place_of(Core& core, const Touch& touch) {
+  const LogEntry* entry = log_of(core, touch);
+  if (!entry) return {};
+  Stream& s = core.streams[touch.actor / kPipes];
+  return {entry->line, entry->op, touch.actor, entry->loops ? loops_text(s.snapshots[entry->loops - 1]) : ""};
 }
 
 std::string extent_name(Mem mem, const Extent& extent) {
