@@ -56,7 +56,8 @@ def fill(structure: Structure, kernel: Kernel, cores: int) -> KernelBuilder:
         if structure.states and not opened and stage.scan:
             vector.open_states()
             opened = True
-        if opened and not closed and not stage.scan:
+        leaves = level == "epilogue" or (not stage.scan and any(r in structure.nexts for r in op.reads))
+        if opened and not closed and leaves:
             vector.close_states()
             closed = True
         if stage.unit == "cube":

@@ -447,7 +447,7 @@ class VectorEmitter:
             assert new is not None, f"{carry.next} is not in UB at the end of the step"
             if new.name != old.name:
                 stage = self.b.structure.made[carry.next][0]
-                self.b.add("body", stage.name, f"T.copy({new.name}, {old.name})")
+                self.b.add(self.b.structure.levels[carry.next], stage.name, f"T.copy({new.name}, {old.name})")
             self.tiles[(carry.next, part, dims)] = old
 
 

@@ -51,7 +51,7 @@ def only_sums_cross_blocks(s: Structure) -> Iterator[tuple[str, str]]:
 def loop_sum_is_final(s: Structure) -> Iterator[tuple[str, str]]:
     """What a loop adds up is complete only when the loop has ended."""
     for out, (stage, op) in s.made.items():
-        late = s.accumulates(stage, op) or out in s.nexts
+        late = s.accumulates(stage, op) or out in s.nexts or s.levels[out] == "epilogue"
         for reader, o in s.readers.get(out, ()):
             inside = s.levels[o.out] == "body" and s.accumulator.get(out) != o.out
             if late and inside and not (out in s.nexts and reader.scan == stage.scan and reader.scan):

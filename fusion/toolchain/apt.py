@@ -69,6 +69,7 @@ class PrivateApt:
             "APT::Sandbox::User": "",
             "Acquire::Languages": "none",
             "Acquire::Retries": "2",
+            "Debug::NoLocking": "1",
         }
         lines = [f'{name} "{value}";' for name, value in values.items()]
         return "\n".join([*lines, f'APT::Architectures {{ "{self.architecture}"; }};', ""])

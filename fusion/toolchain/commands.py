@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +14,7 @@ from fusion.errors import FusionError
 
 POLL_SECONDS = 0.2
 TAIL_LINES = 6
+PR_SET_PDEATHSIG = 1
 
 
 def size_of(folder: Path) -> int:
@@ -39,7 +42,13 @@ def run(
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
-                list(command), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=folder
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=folder,
+                preexec_fn=_die_with_parent,
             )
         except OSError as error:
             raise FusionError(f"{what}: cannot start {command[0]}: {error.strerror}", remedy=remedy) from None
@@ -54,6 +63,11 @@ def run(
     if status != 0:
         raise FusionError(f"{what}: {_tail(text)}", remedy=remedy)
     return text
+
+
+def _die_with_parent() -> None:
+    """A killed installation must not leave an apt-get behind that works on in the same folder."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _wait(process: subprocess.Popen[bytes], tick: Callable[[], None] | None) -> int:

@@ -1,0 +1,195 @@
+"""The planner: for an exact number of kernels, the legal plan of least estimated cost, and the next best few.
+
+For every combination of tile sizes, the partition of the stages into kernels is searched exactly (search.py); the cost of a set of stages
+is that of its cheapest legal kernel (realize.py). Stages that only finish a result for the caller may run on the host instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import networkx as nx
+
+from fusion.cost.simple import host_us
+from fusion.errors import FusionError
+from fusion.graph import StageGraph
+from fusion.graph.ops import OPS
+from fusion.plan.device import Limits
+from fusion.plan.realize import Realized, realize, why_not
+from fusion.plan.rules import structure_refusals
+from fusion.plan.search import Partition, best_partitions
+from fusion.plan.structure import Structure
+from fusion.plan.tiling import Tiling, tilings
+from fusion.plan.types import Kernel, Plan, Refusal
+
+KEEP = 3
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with its estimated time in microseconds, and how long each kernel and the host's part take."""
+
+    plan: Plan
+    us: float
+    kernel_us: tuple[float, ...]
+    host_us: float
+
+
+@dataclass
+class _Chooser:
+    """Costs of sets of atoms under one tiling, remembered."""
+
+    tiling: Tiling
+    atoms: dict[str, tuple[str, ...]]
+    limits: Limits
+    chosen: dict[frozenset[str], tuple[Realized, tuple[str, ...]] | None] = field(
+        default_factory=dict[frozenset[str], "tuple[Realized, tuple[str, ...]] | None"]
+    )
+
+    def stages(self, atoms: Iterable[str]) -> tuple[str, ...]:
+        inside = {s for a in atoms for s in self.atoms[a]}
+        return tuple(s.name for s in self.tiling.graph.stages if s.name in inside)
+
+    def cost(self, atoms: frozenset[str]) -> float | None:
+        """Microseconds of the cheapest legal kernel, what it leaves to the host included; None if there is none."""
+        choice = self.choose(atoms)
+        return None if choice is None else choice[0].cost.us + self.host_cost(choice[1])
+
+    def choose(self, atoms: frozenset[str]) -> tuple[Realized, tuple[str, ...]] | None:
+        if atoms not in self.chosen:
+            self.chosen[atoms] = self._choose(atoms)
+        return self.chosen[atoms]
+
+    def _choose(self, atoms: frozenset[str]) -> tuple[Realized, tuple[str, ...]] | None:
+        movable = sorted(a for a in atoms if self.may_run_on_host(a))
+        best: tuple[Realized, tuple[str, ...]] | None = None
+        for moved in itertools.chain.from_iterable(itertools.combinations(movable, n) for n in range(len(movable) + 1)):
+            rest = atoms - set(moved)
+            if not rest or (best and not moved):
+                continue
+            found = realize(self.tiling, self.stages(rest), self.limits)
+            host = self.stages(moved)
+            if found and (best is None or found.cost.us + self.host_cost(host) < best[0].cost.us + self.host_cost(best[1])):
+                best = (found, host)
+        return best
+
+    def may_run_on_host(self, atom: str) -> bool:
+        """A stage that only casts or scales what kernels leave, for the caller."""
+        graph = self.tiling.graph
+        stage = graph.stage(self.atoms[atom][0])
+        plain = stage.unit == "vector" and not stage.scan and all(OPS[op.fn].form == "elementwise" for op in stage.body)
+        return plain and all(graph.value(o).role == "output" or not graph.readers(o) for o in stage.writes) and self.reads_atomics(atom)
+
+    def reads_atomics(self, atom: str) -> bool:
+        """Whether the stage takes results of contractions or sums: what blocks may have to add up atomically."""
+        graph = self.tiling.graph
+        sums = {op.out for s in graph.stages for op in s.body if OPS[op.fn].form in ("contract", "reduce")}
+        return any(r in sums for r in graph.stage(self.atoms[atom][0]).reads)
+
+    def host_cost(self, stages: tuple[str, ...]) -> float:
+        graph = self.tiling.graph
+        total = 0.0
+        for s in stages:
+            touched = [graph.value(v) for v in (*graph.stage(s).reads, *graph.stage(s).writes)]
+            total += host_us(sum(graph.size(v.dims) * v.itemsize for v in touched))
+        return total
+
+
+class Planner:
+    """Plans one operator for one device."""
+
+    def __init__(self, graph: StageGraph, limits: Limits | None = None, device: str = "910B3") -> None:
+        self.graph = graph
+        self.limits = limits or Limits()
+        self.device = device
+
+    @cached_property
+    def atoms(self) -> dict[str, tuple[str, ...]]:
+        """What stays together: single stages, and the stages of each scan, by the name of the first."""
+        groups = self.graph.scan_groups()
+        grouped = {s for g in groups for s in g}
+        atoms = {g[0]: g for g in groups} | {s.name: (s.name,) for s in self.graph.stages if s.name not in grouped}
+        return {s.name: atoms[s.name] for s in self.graph.stages if s.name in atoms}
+
+    @cached_property
+    def atom_graph(self) -> nx.DiGraph[str]:
+        owner = {s: a for a, stages in self.atoms.items() for s in stages}
+        g: nx.DiGraph[str] = nx.DiGraph()
+        g.add_nodes_from(self.atoms)
+        g.add_edges_from((owner[u], owner[v]) for u, v in self.graph.graph.edges if owner[u] != owner[v])
+        return g
+
+    def plan(self, target: int, keep: int = KEEP) -> list[Planned]:
+        """The best plans with exactly `target` kernels, cheapest first. Raises FusionError with the rule that forbids the count."""
+        return self.plans((target,), keep)[target]
+
+    def plans(self, targets: tuple[int, ...], keep: int = KEEP) -> dict[int, list[Planned]]:
+        """As `plan`, for several counts at once. Exact over all partitions and all tilings tried, unless a note in the plan says not."""
+        for t in targets:
+            if t < 1:
+                raise FusionError(f"--target {t}", where=self.graph.name, remedy="a plan has at least one kernel")
+        found: dict[int, list[Planned]] = {t: [] for t in targets}
+        for chooser in self.choosers:
+            result = best_partitions(self.atom_graph, chooser.cost, targets, keep)
+            for t in targets:
+                found[t] += [self._planned(chooser, p, result.exact) for p in result.best[t]]
+        for t in targets:
+            found[t].sort(key=lambda p: p.us)
+            del found[t][keep:]
+            if not found[t]:
+                raise self.impossible(t)
+        return found
+
+    @cached_property
+    def choosers(self) -> list[_Chooser]:
+        return [_Chooser(t, self.atoms, self.limits) for t in tilings(self.graph)]
+
+    def _planned(self, chooser: _Chooser, partition: Partition, exact: bool) -> Planned:
+        kernels, times, host = list[Kernel](), list[float](), list[str]()
+        for number, atoms in enumerate(partition.kernels, 1):
+            choice = chooser.choose(atoms)
+            assert choice is not None
+            kernels.append(replace(choice[0].kernel, name=kernel_name(number, choice[0].kernel.stages)))
+            times.append(choice[0].cost.us)
+            host += choice[1]
+        notes = () if exact else ("the search was bounded: a cheaper plan may exist",)
+        plan = Plan(self.graph, chooser.tiling.tiles, tuple(kernels), tuple(host), self.device, notes)
+        return Planned(plan, partition.cost, tuple(times), chooser.host_cost(tuple(host)))
+
+    def impossible(self, target: int) -> FusionError:
+        """Why no plan has so many kernels: the rule for the last merges, and the nearest counts that work."""
+        chooser = self.choosers[0]
+        nearest = best_partitions(self.atom_graph, chooser.cost, (target,), 1).nearest.get(target, ())
+        near = f"nearest counts that work: {' and '.join(map(str, nearest))}" if nearest else "no count works for these shapes"
+        if target > len(self.atoms):
+            return FusionError(f"--target {target}: the operator has {len(self.atoms)} stages that can be apart", where=self.graph.name, remedy=near)
+        reason = self.forbidding(chooser)
+        return FusionError(f"--target {target} is impossible: {reason}", where=self.graph.name, remedy=near)
+
+    def forbidding(self, chooser: _Chooser) -> str:
+        """The first rule that forbids all stages together, or else a single stage."""
+        for atom in self.atoms:
+            if chooser.cost(frozenset({atom})) is None:
+                refusals = why_not(chooser.tiling, self.atoms[atom], self.limits)
+                return str(refusals[0]) if refusals else f"stage {atom} has no legal kernel"
+        everything = chooser.stages(self.atoms)
+        whole = Structure(chooser.tiling, everything, (), ())
+        fixed = [r for r in structure_refusals(whole) if r.rule == "exists-after"]
+        refusals = fixed or why_not(chooser.tiling, everything, self.limits)
+        return str(refusals[0]) if refusals else "no legal partition"
+
+
+def kernel_name(number: int, stages: tuple[str, ...]) -> str:
+    """`k2_qk_softmax`: the number in launch order and the first and last stage."""
+    ends = stages if len(stages) < 3 else (stages[0], stages[-1])
+    return f"k{number}_{'_'.join(ends)}"
+
+
+def refusals_of(graph: StageGraph, tiling: Tiling, stages: tuple[str, ...], limits: Limits) -> list[Refusal]:
+    """Why a set of stages cannot be one kernel; empty if it can."""
+    if realize(tiling, stages, limits):
+        return []
+    return why_not(tiling, stages, limits)
