@@ -40,7 +40,9 @@ def compiler_version(path: str) -> str:
 def machine() -> str:
     """What -march=native depends on."""
     cpuinfo = Path("/proc/cpuinfo")
-    flags = next((line for line in cpuinfo.read_text().splitlines() if line.startswith(("flags", "Features"))), "") if cpuinfo.exists() else ""
+    flags = (
+        next((line for line in cpuinfo.read_text().splitlines() if line.startswith(("flags", "Features"))), "") if cpuinfo.exists() else ""
+    )
     return f"{platform.machine()} {hashlib.sha256(flags.encode()).hexdigest()[:12]}"
 
 
@@ -122,7 +124,9 @@ def prelude(kernel: Kernel, templates: Path | None) -> tuple[Path, list[str]]:
         folders += [source, library]
         text += '#include "tl_templates/ascend/common.h"\n#include "tl_templates/ascend/printf.h"\n'
     flags = [flag for folder in folders for flag in ("-I", str(folder))]
-    stamp = digest([_standin_digest(), text, *flags, *[p.read_bytes() for f in folders[1:2] for p in sorted(f.glob("tl_templates/ascend/*.h"))]])
+    stamp = digest(
+        [_standin_digest(), text, *flags, *[p.read_bytes() for f in folders[1:2] for p in sorted(f.glob("tl_templates/ascend/*.h"))]]
+    )
     header = cache() / f"prelude-{stamp}" / "prelude.hpp"
     if not header.with_suffix(".hpp.gch").exists():
         header.parent.mkdir(exist_ok=True)
@@ -145,5 +149,7 @@ def build(ascendc: str, kernel: Kernel, templates: Path | None = None) -> Path:
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
         source, made = Path(folder) / f"{kernel.name}.cpp", Path(folder) / "kernel"
         source.write_text(rewrite(ascendc, kernel))
-        run_compiler([*FLAGS, *KERNEL_FLAGS, *flags, "-include", str(header), str(source), str(runtime_object()), "-o", str(made)], kernel.name)
+        run_compiler(
+            [*FLAGS, *KERNEL_FLAGS, *flags, "-include", str(header), str(source), str(runtime_object()), "-o", str(made)], kernel.name
+        )
         return publish(made, target)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from fusion.simulator.buffers import Array, Buffer, decode, encode, place
 from fusion.simulator.build import build
 from fusion.simulator.findings import Finding, Verdict, verdict
 from fusion.simulator.source import Kernel, parse
+from fusion.simulator.sync import cross_set_places
 
 Drop = int | tuple[int, int]
 Progress = Callable[[int, int], None]
@@ -62,7 +65,9 @@ class Options:
     timeout: float = 120.0
 
 
-def job_text(kernel: Kernel, buffers: Sequence[Buffer], scalars: Sequence[str], offsets: Sequence[int], size: int, folder: Path, options: Options) -> str:
+def job_text(
+    kernel: Kernel, buffers: Sequence[Buffer], scalars: Sequence[str], offsets: Sequence[int], size: int, folder: Path, options: Options
+) -> str:
     lines = [f"kernel {kernel.name}", f"arena {size} {folder / 'arena'}", f"result {folder / 'result'}", f"order {int(options.order)}"]
     lines += [f"vectors {kernel.vectors}", f"threads {options.threads or os.cpu_count() or 1}", f"binary {int(not options.counting)}"]
     lines += [f"trace {options.trace}"] if options.trace else []
@@ -114,8 +119,6 @@ def execute(binary: Path, job: Path, timeout: float, progress: Progress | None) 
         killed.append(True)
         process.kill()
 
-    import threading
-
     timer = threading.Timer(timeout, stop)
     timer.start()
     try:
@@ -135,10 +138,26 @@ def execute(binary: Path, job: Path, timeout: float, progress: Progress | None) 
     return f"ended by {signal.Signals(-code).name}" if code < 0 else (stderr.strip().removeprefix("stop: ") or f"exit status {code}")
 
 
+def with_set_places(finding: Finding, source: list[str]) -> Finding:
+    """Completes a deadlock on a cross-core flag: where the code would have set it."""
+    match = re.search(r"waits forever for cross-core flag (\d+)", finding.message)
+    if not match:
+        return finding
+    places = [
+        f"line {line}" + (f" under `{condition}`" if condition else "")
+        for line, condition in cross_set_places("\n".join(source), int(match[1]))
+    ]
+    text = "; the code sets it at " + ", ".join(places) if places else "; no statement sets it"
+    return replace(finding, message=finding.message + text)
+
+
 def read_findings(kernel: Kernel, lines: list[str], source: list[str]) -> tuple[Finding, ...]:
     found = [Finding.from_json({**json.loads(line), "kernel": kernel.name}) for line in lines]
     rank = {"error": 0, "warning": 1, "info": 2}
-    return tuple(f.with_text(source) for f in sorted(found, key=lambda f: (rank[f.severity], f.kind, f.second.line if f.second else 0, f.rule)))
+    found = [with_set_places(f, source) for f in found]
+    return tuple(
+        f.with_text(source) for f in sorted(found, key=lambda f: (rank[f.severity], f.kind, f.second.line if f.second else 0, f.rule))
+    )
 
 
 def run_kernel(
@@ -201,5 +220,14 @@ def _run(
     head, *rest = (folder / "result").read_text().splitlines()
     stats = json.loads(head)
     ops = {op: (int(n), int(elements)) for op, (n, elements) in stats["ops"].items()}
-    return KernelRun(kernel.name, outputs, read_findings(kernel, rest, source), float(stats["seconds"]), build_seconds, int(stats["blocks"]),
-                     stats["pipes"], ops, options.trace)  # fmt: skip
+    return KernelRun(
+        kernel.name,
+        outputs,
+        read_findings(kernel, rest, source),
+        float(stats["seconds"]),
+        build_seconds,
+        int(stats["blocks"]),
+        stats["pipes"],
+        ops,
+        options.trace,
+    )

@@ -100,7 +100,7 @@ static std::string set_places(Core& core, Stream& s) {
   const auto& counter = core.cross[s.id][std::stoi(s.waits_for.substr(at + 1))];
   std::string text;
   for (int line : counter.set_lines) text += (text.empty() ? "" : ", ") + std::to_string(line);
-  return text.empty() ? "; nothing has set it" : "; set so far at line " + text;
+  return text.empty() ? "" : "; set before at line " + text;
 }
 
 static void report_deadlock(Core& core) {

@@ -21,8 +21,8 @@ struct TraceRecord {
   uint32_t bytes = 0;        // bytes written by the instruction
   uint64_t gm_offset = 0;    // first GM byte, as an offset into the launch's arena
   uint32_t gm_bytes = 0;
-  uint32_t m = 0, n = 0, k = 0;  // Mmad and Fixpipe
-  uint32_t reserved = 0;
+  uint32_t m = 0, n = 0, k = 0;  // Mmad and Fixpipe; rows, columns and direction of a reduction or broadcast
+  uint32_t reserved[2] = {};
 };
 static_assert(sizeof(TraceRecord) == 56);
 
