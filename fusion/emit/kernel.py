@@ -132,7 +132,7 @@ def _loops(b: KernelBuilder) -> list[str]:
     fixed = {d: f"{d}_i" for d in b.kernel.grid}
     for loop in b.kernel.loops:
         bounds = b.structure.bounds[loop]
-        low, high = tile_limits(b.tiling, bounds, loop, {**fixed, **{d: "0" for d in b.tiling.spread() if d not in fixed}}, _never_empty(b, loop))
+        low, high = tile_limits(b.tiling, bounds, loop, {**fixed, **{d: "0" for d in b.tiling.spread if d not in fixed}}, _never_empty(b, loop))
         if low == "0":
             lines += [f"for {loop}_t in T.serial({high}):", f"{loop}_i = {loop}_t"]
         else:

@@ -37,6 +37,13 @@ class StageGraph:
         kept = [v for v in self.values if v.role != "intermediate" or v.name in written or v.name in states]
         object.__setattr__(self, "values", tuple(sorted(kept, key=place)))
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.dims, self.values, self.stages, self.carries))
+
     @cached_property
     def _dims(self) -> dict[str, Dim]:
         return {d.name: d for d in self.dims}
@@ -113,12 +120,25 @@ class StageGraph:
 
     def op_dims(self, op: Op) -> tuple[str, ...]:
         """All dims an operation runs over: those of its operands, then those of its result that are new."""
-        dims = dict.fromkeys(d for a in op.reads for d in self.value(a).dims)
-        return tuple(dims | dict.fromkeys(self.value(op.out).dims))
+        found = self._op_dims.get(op.out)
+        if found is None:
+            dims = dict.fromkeys(d for a in op.reads for d in self.value(a).dims)
+            found = self._op_dims[op.out] = tuple(dims | dict.fromkeys(self.value(op.out).dims))
+        return found
+
+    @cached_property
+    def _op_dims(self) -> dict[str, tuple[str, ...]]:
+        return {}
 
     def stage_dims(self, name: str) -> frozenset[str]:
         """The iteration space of a stage."""
-        return frozenset(d for op in self.stage(name).body for d in self.op_dims(op))
+        if name not in self._stage_dims:
+            self._stage_dims[name] = frozenset(d for op in self.stage(name).body for d in self.op_dims(op))
+        return self._stage_dims[name]
+
+    @cached_property
+    def _stage_dims(self) -> dict[str, frozenset[str]]:
+        return {}
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from fusion.errors import FusionError
@@ -92,7 +93,7 @@ class Affine:
             merged[dim] = merged.get(dim, 0) + coefficient
         object.__setattr__(self, "terms", tuple(sorted((d, c) for d, c in merged.items() if c)))
 
-    @property
+    @cached_property
     def dims(self) -> tuple[str, ...]:
         return tuple(d for d, _ in self.terms)
 
@@ -113,7 +114,7 @@ class Op:
     where: tuple[Affine, ...] = ()
     attr: str = ""
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """The values read, without constants, each once."""
         return tuple(dict.fromkeys(a for a in self.args if isinstance(a, str)))
@@ -141,7 +142,7 @@ class Stage:
     def writes(self) -> tuple[str, ...]:
         return tuple(op.out for op in self.body)
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """Values that come from outside of the stage, in order of first use."""
         own = set(self.writes)

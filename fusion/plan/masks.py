@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from fusion.graph import Affine, Op, StageGraph
 from fusion.graph.ops import OPS
@@ -34,6 +35,7 @@ class Same:
 Known = Const | Same | None
 
 
+@cache
 def conditions(graph: StageGraph) -> tuple[Affine, ...]:
     """All index conditions of the graph, each once, in order of appearance."""
     return tuple(dict.fromkeys(a for s in graph.stages for op in s.body for a in op.where))
@@ -93,6 +95,7 @@ def _operand(arg: Operand, known: Mapping[str, Known]) -> Known:
     return known.get(arg) if isinstance(arg, str) else Const(arg)
 
 
+@cache
 def dead_ops(graph: StageGraph, false: Affine) -> frozenset[str]:
     """Values whose operation may be left out on a tile where the condition is false everywhere."""
     known = folded(graph, false)

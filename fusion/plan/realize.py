@@ -36,7 +36,7 @@ def assignments(tiling: Tiling, stages: tuple[str, ...]) -> Iterator[tuple[tuple
     common = frozenset.intersection(*per_stage)
     special = {d for n in stages for op in graph.stage(n).body for d in op.over} | {graph.stage(n).scan for n in stages}
     special |= {d for c in conditions(graph) for d in c.dims}
-    dims = [d for d in tiling.spread() if d in have]
+    dims = [d for d in tiling.spread if d in have]
     free = [d for d in dims if not (d in common and d not in special)]
     for loops in itertools.chain.from_iterable(itertools.combinations(free, n) for n in range(min(len(free), 3) + 1)):
         yield tuple(d for d in dims if d not in loops), loops

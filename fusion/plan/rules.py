@@ -276,7 +276,7 @@ def vector_cores_agree(s: Structure, kernel: Kernel, limits: Limits) -> Iterator
 def dims_are_placed(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """Every dim with more than one tile is in the grid or a loop, no dim in both, and only dims that the stages have."""
     have = {d for n in kernel.stages for d in s.graph.stage_dims(n)}
-    for d in s.tiling.spread():
+    for d in s.tiling.spread:
         places = kernel.grid.count(d) + kernel.loops.count(d)
         if d in have and places != 1:
             yield d, f"has {s.tiling.trips(d)} tiles and is {'neither in the grid nor in a loop' if not places else 'placed twice'}"

@@ -77,6 +77,21 @@ class Tiling:
     def _tile(self) -> dict[str, int]:
         return dict(self.tiles)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.graph, self.tiles))
+
+    @cached_property
+    def _trips(self) -> dict[str, int]:
+        return {d.name: -(-d.size // self.tile(d.name)) for d in self.graph.dims}
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[str, ...]]:
+        return {v.name: tuple(d for d in v.dims if d in self._tile) for v in self.graph.values}
+
     def tile(self, dim: str) -> int:
         return self._tile.get(dim, 1)
 
@@ -85,7 +100,7 @@ class Tiling:
 
     def trips(self, dim: str) -> int:
         """How many tiles cover the dim."""
-        return -(-self.graph.dim(dim).size // self.tile(dim))
+        return self._trips[dim]
 
     def has_tail(self, dim: str) -> bool:
         """Whether the last tile reaches beyond the dim."""
@@ -93,8 +108,9 @@ class Tiling:
 
     def shape(self, value: str) -> tuple[str, ...]:
         """The matrix dims of a value, in its order: its tile has one axis for each."""
-        return tuple(d for d in self.graph.value(value).dims if self.is_matrix(d))
+        return self._shapes[value]
 
+    @cached_property
     def spread(self) -> tuple[str, ...]:
         """Dims that need a grid or a loop: those with more than one tile."""
         return tuple(d.name for d in self.graph.dims if self.trips(d.name) > 1)

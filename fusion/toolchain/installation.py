@@ -60,13 +60,13 @@ def announcement(kind: discover.Kind) -> str:
     todo = [step for step in steps.all_steps(kind) if not step.done()]
     megabytes = {name: sum(getattr(step.sizes(), name) for step in todo) // recipe.MEGABYTE for name in ("download", "disk")}
     how = "run natively" if kind == "native" else "for aarch64, run here by user-mode emulation"
-    parts = "\n".join(f"  - {step.title}: {step.sizes().download // recipe.MEGABYTE} MB" for step in todo if step.sizes().download)
-    return (
-        f"Installing the TileLang-Ascend compiler (tilelang-ascend {recipe.VERSION}, {how}) in {layout.root()}\n"
-        f"Downloading about {megabytes['download']} MB, keeping about {megabytes['disk']} MB, "
-        f"from pip's index and the Debian archive of apt's configuration:\n{parts}\n"
-        "No root rights needed, nothing is registered on the system; `fusion-plan toolchain remove` takes it away."
-    )
+    lines = [
+        f"Installing the TileLang-Ascend compiler (tilelang-ascend {recipe.VERSION}, {how}) in {layout.root()}",
+        f"Downloading about {megabytes['download']} MB, keeping {megabytes['disk']} MB, from pip's index and the archive that apt uses:",
+        *(f"  - {step.title}: {step.sizes().download // recipe.MEGABYTE} MB" for step in todo if step.sizes().download),
+        "No root rights needed, nothing is registered on the system; `fusion-plan toolchain remove` takes it away.",
+    ]
+    return "\n".join(line for line in lines if megabytes["download"] or not line.startswith("Downloading"))
 
 
 def _install(kind: discover.Kind, observer: Observer) -> None:

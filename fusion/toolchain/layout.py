@@ -10,8 +10,8 @@ WORKER = Path(__file__).resolve().parent / "worker"
 
 
 def root() -> Path:
-    """Everything that `toolchain install` puts on this machine."""
-    return paths.home() / "toolchain"
+    """Everything that `toolchain install` puts on this machine; a link to another disk is followed."""
+    return (paths.home() / "toolchain").resolve()
 
 
 def site() -> Path:
