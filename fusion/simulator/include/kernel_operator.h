@@ -1,5 +1,6 @@
 // Stand-in for the device's kernel_operator.h: the AscendC namespace on top of the simulator.
 #pragma once
+#include "ascendc/builtins.hpp"
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
