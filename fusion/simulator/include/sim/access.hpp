@@ -30,6 +30,7 @@ struct Access {
   Extent extent;
   uint32_t align = 1;       // required alignment of the first byte
   bool check_init = true;   // false for moves that carry padding along, and for operands that are only partly used
+  mutable bool outside = false;  // leaves its buffer: reported once, so its bytes are not also called unset
   uint32_t size = 0;        // ranges in use
   std::array<Range, 3> few;
   std::vector<Range> many;  // irregular masks only

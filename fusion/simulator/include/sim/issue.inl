@@ -13,6 +13,7 @@ static bool within(Stream& s, const Access& a, const Instruction& in, bool write
            "starts at byte " + std::to_string(a.at(0).off - (a.mem == Mem::GM ? buffer.lo : 0)) + ", which is not a multiple of " + std::to_string(a.align),
            s.line, in.op, in.pipe, a.at(0).off, a.at(0).off + a.at(0).len);
   if (lo >= int64_t(buffer.lo) && hi <= int64_t(buffer.hi)) return true;
+  a.outside = true;
   const int64_t over = std::max<int64_t>(hi - int64_t(buffer.hi), int64_t(buffer.lo) - lo);
   const bool padding = !writes && !a.check_init;
   report(s, writes ? "write-out-of-bounds" : "read-out-of-bounds", "bounds", padding ? "info" : "error", a.mem, buffer,
@@ -55,7 +56,7 @@ static void order_read(Stream& s, const Access& a, const Instruction& in, const 
     if (cells) each_cell(off, len, [&](uint64_t c, uint32_t mask) { read_cell(s, cells[c], c, mask, a, in, probe, unset); });
     else each_cell(off, len, [&](uint64_t c, uint32_t mask) { read_gm_cell(s, c, mask, a, in, probe, unset); });
   });
-  if (unset && a.check_init)
+  if (unset && a.check_init && !a.outside)
     report(s, "uninitialised-read", "uninit", "error", a.mem, a.extent, "reads bytes that nothing has written", s.line, in.op, in.pipe, a.span().first, a.span().second);
 }
 
