@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from fusion.emit.hostprogram import HostProgram
 from fusion.plan.types import Plan
 
 Scope = Literal["ub", "l1", "l0c"]
@@ -79,8 +80,9 @@ class KernelProgram:
 
 @dataclass(frozen=True)
 class Program:
-    """Everything that is written to the output folder for a plan."""
+    """Everything that is emitted for a plan: kernels, what the host does around them, and that as Python source."""
 
     plan: Plan
     kernels: tuple[KernelProgram, ...]
-    host: str
+    host: HostProgram
+    wrapper: str
