@@ -1,0 +1,73 @@
+"""Fits a plan to a rewritten graph: same stages, grid, loops and choices, with handoffs and placements worked out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from fusion.cost.simple import estimate, host_us
+from fusion.graph import StageGraph
+from fusion.passes.base import PassResult
+from fusion.passes.check import kernel_problems, limits_of, plan_problems, structure_of
+from fusion.plan.device import Limits
+from fusion.plan.realize import default_kernel, placements
+from fusion.plan.structure import Structure
+from fusion.plan.tiling import tilings
+from fusion.plan.types import Kernel, Plan, Refusal
+
+
+def rebase(plan: Plan, graph: StageGraph, retile: bool = False) -> PassResult[Plan]:
+    """The plan for the graph; the plan as it was, with the refusals, if the new one breaks a rule that the old one did not.
+
+    With `retile` the cheapest of the smaller tilings that break no rule is taken before refusing.
+    """
+    before = {r.rule: r for r in plan_problems(plan)}
+    wanted = rebased(plan, graph, plan.tiles)
+    problems = plan_problems(wanted)
+    if all(r.rule in before for r in problems):
+        return PassResult(wanted, wanted != plan)
+    fits = (p for t in _smaller(plan, graph) if not plan_problems(p := rebased(plan, graph, t))) if retile else iter(())
+    best = min(fits, key=lambda p: (cost_us(p), p.tiles), default=None)
+    if best is not None:
+        return PassResult(best, True)
+    return PassResult(plan, False, tuple(r for r in problems if r.rule not in before))
+
+
+def cost_us(plan: Plan) -> float:
+    """The estimated time of all kernels and of the host's stages."""
+    return sum(estimate(structure_of(plan, k), k).us for k in plan.kernels) + sum(_host_us(plan.graph, s) for s in plan.host_stages)
+
+
+def _host_us(graph: StageGraph, stage: str) -> float:
+    touched = [graph.value(v) for v in (*graph.stage(stage).reads, *graph.stage(stage).writes)]
+    return host_us(sum(graph.size(v.dims) * v.itemsize for v in touched))
+
+
+def _smaller(plan: Plan, graph: StageGraph) -> Iterator[tuple[tuple[str, int], ...]]:
+    now = dict(plan.tiles)
+    for t in tilings(graph):
+        if t.tiles != plan.tiles and set(dict(t.tiles)) == set(now) and all(size <= now[d] for d, size in t.tiles):
+            yield t.tiles
+
+
+def rebased(plan: Plan, graph: StageGraph, tiles: tuple[tuple[str, int], ...]) -> Plan:
+    """The plan for another graph or other tiles, not checked."""
+    moved = replace(plan, graph=graph, tiles=tiles)
+    limits = limits_of(plan)
+    return replace(moved, kernels=tuple(_kernel(structure_of(moved, k), k, limits) for k in plan.kernels))
+
+
+def _kernel(structure: Structure, old: Kernel, limits: Limits) -> Kernel:
+    """The kernel with its handoffs as they were chosen, or as they are safe where that breaks a rule."""
+    fresh = default_kernel(structure, old.name, limits)
+    fresh = replace(fresh, stages=old.stages, persistent=old.persistent, threads=min(old.threads, fresh.threads))
+    chosen = {h.value: h for h in old.handoffs}
+    kept = tuple(replace(chosen.get(h.value, h), level=h.level, direction=h.direction) for h in fresh.handoffs)
+    same = replace(fresh, threads=old.threads, handoffs=kept, placements=placements(structure, kept))
+    if _rules(structure, same, limits) and not _rules(structure, fresh, limits):
+        return fresh
+    return same
+
+
+def _rules(structure: Structure, kernel: Kernel, limits: Limits) -> list[Refusal]:
+    return list(kernel_problems(structure, kernel, limits))
