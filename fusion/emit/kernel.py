@@ -7,6 +7,7 @@ import math
 from fusion.emit.builder import LEVELS, KernelBuilder
 from fusion.emit.cube import CubeEmitter
 from fusion.emit.expr import tile_limits
+from fusion.emit.layout import ambiguous, tidy
 from fusion.emit.program import KernelProgram, Line
 from fusion.emit.vector import VectorEmitter
 from fusion.plan.masks import tile_range
@@ -33,9 +34,10 @@ def emit_kernel(tiling: Tiling, kernel: Kernel, cores: int) -> KernelProgram:
     body = _assemble(builder)
     text, marks = list[str](), list[tuple[int, str]]()
     for line in body:
-        text.append(line.text)
-        if line.stage:
-            marks.append((len(text), line.stage))
+        for part in tidy(line.text):
+            text.append(part)
+            if line.stage:
+                marks.append((len(text), line.stage))
     params, buffers = tuple(builder.params.values()), tuple(builder.buffers.values())
     return KernelProgram(kernel.name, "\n".join(text) + "\n", params, buffers, builder.blocks, tuple(marks))
 
@@ -75,8 +77,9 @@ def _assemble(b: KernelBuilder) -> list[Line]:
     graph, kernel = b.tiling.graph, b.kernel
     uses_vid = any("vid" in line.text for level in LEVELS for line in b.lines[level])
     names = "cid, vid" if uses_vid else "cid, _"
-    plain = [f'"""{kernel.name}: {", ".join(kernel.stages)} of {graph.name}."""', "", *HEADER.splitlines(), "", ""]
-    plain += ["@tilelang.jit(pass_configs=pass_configs)", f"def {kernel.name}():", *_constants(b)]
+    constants = _constants(b)
+    plain = [*ambiguous(b.params), f'"""{kernel.name}: {", ".join(kernel.stages)} of {graph.name}."""', "", *HEADER.splitlines(), "", ""]
+    plain += ["@tilelang.jit(pass_configs=pass_configs)", f"def {kernel.name}():", *constants, *([""] if constants else [])]
     plain += ["    @T.prim_func", "    def main(", *_signature(b), "    ):"]
     threads = ", threads=1" if kernel.threads == 1 else ""
     plain += [f"        with T.Kernel({b.blocks}{threads}, is_npu=True) as ({names}):"]
@@ -84,7 +87,7 @@ def _assemble(b: KernelBuilder) -> list[Line]:
     pad = " " * 12
     lines += [Line(f"{pad}{buffer}", "") for buffer in _allocations(b)]
     if kernel.persistent and b.tasks > b.blocks:
-        lines.append(Line(f"{pad}for round_i in T.serial(({b.tasks} - cid + {b.blocks - 1}) // {b.blocks}):", ""))
+        lines.append(Line(f"{pad}for round_i in T.serial({_rounds(b)}):", ""))
         pad += "    "
         lines.append(Line(f"{pad}task = round_i * {b.blocks} + cid", ""))
     lines += [Line(f"{pad}{t}", "") for t in _decode(b)]
@@ -98,6 +101,12 @@ def _assemble(b: KernelBuilder) -> list[Line]:
     lines += [Line(pad + x.text, x.stage) for x in b.lines["epilogue"]]
     lines += [Line("", ""), Line("    return main", "")]
     return lines
+
+
+def _rounds(b: KernelBuilder) -> str:
+    """Tasks of a persistent block, without a division: the compiler turns (n - cid) // m into one that rounds towards zero."""
+    whole, rest = divmod(b.tasks, b.blocks)
+    return str(whole) if not rest else f"{whole} + T.if_then_else(cid < {rest}, 1, 0)"
 
 
 def _constants(b: KernelBuilder) -> list[str]:

@@ -396,6 +396,7 @@ class VectorEmitter:
         if self.read_later(value.name, level):
             self.kept.add(out.name)
         handoff = self.b.handoff(value.name)
+        out = self.leaving(stage, value, out, split, level)
         if handoff and handoff.direction == "vector->cube":
             self.b.add(level, stage.name, f"T.copy({out.name}, {self.b.handoff_region(handoff, value, split)})")
             if handoff.free:
@@ -403,6 +404,21 @@ class VectorEmitter:
         done: Level = "epilogue" if self.b.structure.complete_after_loop(value.name) else level
         if value.name in self.b.structure.stored and not (handoff and self.b.through_global(handoff)):
             self.store(stage, value, out, split, done)
+
+    def leaving(self, stage: Stage, value: Value, out: Tile, split: str, level: Level) -> Tile:
+        """The tile that goes to GM: a copy if Vector operations read the value afterwards.
+
+        The compiler orders the next write to a buffer after its last access only: a store followed by a Vector read is forgotten.
+        """
+        leaves = value.name in self.b.structure.stored or self.b.handoff(value.name) is not None
+        read = any(s.unit == "vector" for s, _ in self.b.structure.readers.get(value.name, ())) or value.name in self.b.structure.nexts
+        again = level == "body" or self.b.kernel.persistent or self.born.get(out.name) == level
+        if not (leaves and read and again):
+            return out
+        copy = self.new(value, out.dims, out.split, level, f"{value.name}_out_ub")
+        self.kept.add(copy.name)
+        self.b.add(level, stage.name, f"T.copy({out.name}, {copy.name})")
+        return copy
 
     def read_later(self, value: str, level: Level) -> bool:
         users = self.b.structure.readers.get(value, ())
