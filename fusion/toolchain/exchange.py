@@ -22,12 +22,15 @@ GRACE_SECONDS = 30.0
 """How much longer than a job's own limit the worker may be silent before it counts as hung."""
 
 LOST_LIMIT = 2
-"""A job that loses its worker this often is given up."""
+"""A job that loses its worker this often, and the last time with no other job beside it, is given up."""
 
 
 @dataclass
 class Exchange:
-    """Jobs on their way: at most `limit` are with the worker at once, each with `timeout` seconds."""
+    """Jobs on their way: at most `limit` are with the worker at once, each with `timeout` seconds.
+
+    `lost` counts how often a job was with a worker that ended.
+    """
 
     compiler: Compiler
     jobs: Sequence[Mapping[str, object]]
@@ -86,18 +89,22 @@ class Exchange:
         self.finished(index, result)
 
     def _after_loss(self) -> None:
-        """What was with a lost worker is sent again, or given up; a worker that never answered will not do so next time."""
+        """What was with a lost worker is sent again, one by one, to find out which job ends it.
+
+        A worker that never answered will not do so next time either: raises FusionError.
+        """
         if not self.sent:
             return
         if not self.answered:
             raise daemon.not_running(daemon.identity(self.compiler))
-        unfinished, self.sent = sorted(self.sent), set()
+        alone = len(self.sent) == 1
+        unfinished, self.sent, self.limit = sorted(self.sent), set(), 1
         for index in unfinished:
             self.lost[index] = self.lost.get(index, 0) + 1
-            if self.lost[index] < LOST_LIMIT:
-                self.waiting.append(index)
-            else:
+            if alone and self.lost[index] >= LOST_LIMIT:
                 self.finished(index, {"error": _LOST, "seconds": 0.0})
+            else:
+                self.waiting.append(index)
 
 
 _LOST: Json = {"kind": "crash", "message": "the compiler's worker ended twice while it had this kernel", "pass_name": "", "details": ""}

@@ -84,7 +84,7 @@ class Server:
     def _patience(self) -> float:
         """Seconds until the next deadline: of a job, or of idleness."""
         now = time.monotonic()
-        deadlines = [child.deadline for _, child in self.running.values()]
+        deadlines = [child.deadline for _, child in self.running.values() if not child.timed_out]
         if not self.running and not self.clients:
             deadlines.append(self.busy_until + self.idle)
         return max(0.0, min(deadlines) - now) if deadlines else 60.0
@@ -160,7 +160,6 @@ class Server:
         for _, child in self.running.values():
             if now >= child.deadline and not child.timed_out:
                 child.timed_out = True
-                child.deadline = float("inf")
                 child.kill()
 
 
