@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,6 +20,8 @@ from fusion.simulator.source import Kernel, rewrite
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-pthread", "-w")
+GENERATED = re.compile(r"generated\.cpp:(\d+):")
+NOT_COMPILED = "a name that the simulator does not cover, or generated code that does not type-check"
 KERNEL_FLAGS = ("-O1", "-ftree-vectorize")
 
 
@@ -70,33 +73,41 @@ def cache() -> Path:
 
 
 def template_includes(templates: Path | None) -> tuple[Path, Path]:
-    """The folders that hold tl_templates/ascend/common.h and catlass. Refuses when the compiler is not installed."""
-    for root in _template_roots(templates):
-        for source, library in ((root / "src", root / "3rdparty/catlass/include"), (root, root.parent / "3rdparty/catlass/include")):
-            if (source / "tl_templates/ascend/common.h").exists() and library.exists():
-                return source, library
-    raise FusionError("the compiler's template headers are not installed", where="simulator", remedy="run `fusion-plan toolchain install`")
+    """The folders that hold tl_templates/ascend/common.h and catlass: those of the installed compiler, or of `templates`."""
+    if templates is None:
+        from fusion.toolchain import catlass_dir, templates_dir  # only kernels of the compiler need the compiler's headers
+
+        return templates_dir(), catlass_dir()
+    source, library = templates / "src", templates / "3rdparty/catlass/include"
+    if not ((source / "tl_templates/ascend/common.h").exists() and (library / "catlass").exists()):
+        raise FusionError(
+            "no src/tl_templates/ascend/common.h and 3rdparty/catlass here",
+            where=str(templates),
+            remedy="give the folder of the tilelang package",
+        )
+    return source, library
 
 
-def _template_roots(templates: Path | None) -> list[Path]:
-    if templates is not None:
-        return [templates]
-    try:
-        from fusion.toolchain import templates_dir  # pyright: ignore
-    except ImportError:
-        return [home() / "toolchain/site/tilelang"]
-    found = Path(templates_dir())  # pyright: ignore
-    return [found, found.parent, found.parent.parent, found.parent.parent.parent]
-
-
-def run_compiler(arguments: list[str], what: str) -> None:
+def run_compiler(arguments: list[str], what: str, source: list[str] | None = None) -> None:
+    """Runs g++. A failure names the generated line, its text and the message; `source` are the generated lines."""
     done = subprocess.run([compiler(), *arguments], capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        return
-    errors = [line for line in done.stderr.splitlines() if "error:" in line or "static assertion" in line] or done.stderr.splitlines()[-3:]
-    origin = next((line for line in done.stderr.splitlines() if "required from here" in line), "")
-    raise FusionError("; ".join(errors[:3]) + (f" ({origin.strip()})" if origin else ""), where=what,
-                      remedy="a name that the simulator does not cover, or code that does not type-check")  # fmt: skip
+    if done.returncode:
+        raise FusionError("; ".join(readable_errors(done.stderr, source or [])), where=what, remedy=NOT_COMPILED)
+
+
+def readable_errors(stderr: str, source: list[str]) -> list[str]:
+    """The first three errors of g++, each tied to the generated line that caused it (also from inside a template)."""
+    found: list[str] = []
+    caused_at = 0
+    for line in stderr.splitlines():
+        here = GENERATED.search(line)
+        if here and ("required from here" in line or "error:" in line):
+            caused_at = int(here[1])
+        if "error:" in line:
+            text = source[caused_at - 1].strip() if 0 < caused_at <= len(source) else ""
+            found.append(f"line {caused_at}: `{text}`: {line.split('error:', 1)[1].strip()}" if text else line.strip())
+            caused_at = 0
+    return found[:3] or stderr.splitlines()[-3:]
 
 
 def publish(make: Path, target: Path) -> Path:
@@ -147,9 +158,8 @@ def build(ascendc: str, kernel: Kernel, templates: Path | None = None) -> Path:
     if target.exists():
         return target
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
-        source, made = Path(folder) / f"{kernel.name}.cpp", Path(folder) / "kernel"
+        source, made = Path(folder) / "generated.cpp", Path(folder) / "kernel"
         source.write_text(rewrite(ascendc, kernel))
-        run_compiler(
-            [*FLAGS, *KERNEL_FLAGS, *flags, "-include", str(header), str(source), str(runtime_object()), "-o", str(made)], kernel.name
-        )
+        arguments = [*FLAGS, *KERNEL_FLAGS, *flags, "-include", str(header), str(source), str(runtime_object()), "-o", str(made)]
+        run_compiler(arguments, kernel.name, ascendc.splitlines())
         return publish(made, target)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-BYTES = {"half": 2, "bfloat16_t": 2, "float": 4, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "uint32_t": 4, "int64_t": 8}
+BYTES = {
+    "half": 2,
+    "bfloat16_t": 2,
+    "float": 4,
+    "int8_t": 1,
+    "uint8_t": 1,
+    "int16_t": 2,
+    "uint16_t": 2,
+    "int32_t": 4,
+    "uint32_t": 4,
+    "int64_t": 8,
+}
 
 HEAD = """#include "kernel_operator.h"
 extern "C" __global__ __aicore__ void test_kernel({parameters}, uint64_t fftsAddr) {{
@@ -33,7 +44,8 @@ def kernel(globals_: Mapping[str, str], ub: Mapping[str, tuple[str, int]], aiv: 
     """A kernel with GM tensors `globals_` (name -> type), UB buffers `ub` (name -> type, elements) one after another, and two bodies."""
     parameters = ", ".join(f"GM_ADDR {name}_handle" for name in globals_)
     tensors = "\n".join(
-        f"  AscendC::GlobalTensor<{ctype}> {name};\n  {name}.SetGlobalBuffer((__gm__ {ctype}*){name}_handle);" for name, ctype in globals_.items()
+        f"  AscendC::GlobalTensor<{ctype}> {name};\n  {name}.SetGlobalBuffer((__gm__ {ctype}*){name}_handle);"
+        for name, ctype in globals_.items()
     )
     at, buffers = 0, []
     for name, (ctype, count) in ub.items():
@@ -66,7 +78,9 @@ def store(tensor: str, local: str, count: int, ctype: str) -> str:
 BARRIER = "AscendC::PipeBarrier<PIPE_ALL>();"
 
 
-def map_kernel(inputs: Mapping[str, tuple[str, int]], output: tuple[str, int], body: str, scratch: Mapping[str, tuple[str, int]] | None = None) -> str:
+def map_kernel(
+    inputs: Mapping[str, tuple[str, int]], output: tuple[str, int], body: str, scratch: Mapping[str, tuple[str, int]] | None = None
+) -> str:
     """Loads every input into UB under its lower-case name, runs `body`, and stores `out` to OUT, all in order."""
     globals_ = {name: ctype for name, (ctype, _) in inputs.items()} | {"OUT": output[0]}
     ub = {name.lower(): spec for name, spec in inputs.items()} | {"out": output} | dict(scratch or {})

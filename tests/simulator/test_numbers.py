@@ -10,12 +10,22 @@ from fusion.simulator import Buffer, KernelRun, run_kernel
 from tests.simulator.handwritten import map_kernel
 
 N = 256
-NP = {"half": np.float16, "float": np.float32, "int32_t": np.int32, "int16_t": np.int16, "uint8_t": np.uint8, "uint32_t": np.uint32, "int8_t": np.int8}
+NP = {
+    "half": np.float16,
+    "float": np.float32,
+    "int32_t": np.int32,
+    "int16_t": np.int16,
+    "uint8_t": np.uint8,
+    "uint32_t": np.uint32,
+    "int8_t": np.int8,
+}
 NAMES = {"half": "float16", "float": "float32", "bfloat16_t": "bfloat16", "int32_t": "int32", "int16_t": "int16", "uint8_t": "uint8",
          "uint32_t": "uint32", "int8_t": "int8"}  # fmt: skip
 
 
-def run(inputs: dict[str, tuple[str, np.ndarray]], output: tuple[str, int], body: str, scratch: dict[str, tuple[str, int]] | None = None) -> np.ndarray:
+def run(
+    inputs: dict[str, tuple[str, np.ndarray]], output: tuple[str, int], body: str, scratch: dict[str, tuple[str, int]] | None = None
+) -> np.ndarray:
     """Runs the body over the inputs; every run must also be clean."""
     text = map_kernel({name: (ctype, data.size) for name, (ctype, data) in inputs.items()}, output, body, scratch)
     buffers = [Buffer(name, NAMES[ctype], data.shape, data) for name, (ctype, data) in inputs.items()]
@@ -53,19 +63,28 @@ def test_functions(ctype: str) -> None:
     b = values(ctype, 4, 1.0)
     names = ["Exp", "Ln", "Abs", "Reciprocal", "Sqrt", "Rsqrt", "Relu"]
     body = "\n".join(f"AscendC::{name}(out[{i * N}], a, {N});" for i, name in enumerate(names))
-    body += f"\nAscendC::Div(out[{7 * N}], b, a, {N});\nAscendC::LeakyRelu(out[{8 * N}], b, {'half' if ctype == 'half' else 'float'}(0.5f), {N});"
+    body += f"\nAscendC::Div(out[{7 * N}], b, a, {N});\nAscendC::LeakyRelu(out[{8 * N}], b, {ctype}(0.5f), {N});"
     got = run({"A": (ctype, a), "B": (ctype, b)}, (ctype, 9 * N), body).reshape(9, N)
     x, y = a.astype(np.float64), b.astype(np.float64)
     want = [np.exp(x), np.log(x), np.abs(x), 1 / x, np.sqrt(x), 1 / np.sqrt(x), np.maximum(x, 0), y / x, np.where(y >= 0, y, 0.5 * y)]
     for row, expected in zip(got, want, strict=True):
-        np.testing.assert_allclose(row.astype(np.float64), expected, rtol=1e-3 if ctype == "half" else 3e-7, atol=1e-3 if ctype == "half" else 1e-6)
+        np.testing.assert_allclose(
+            row.astype(np.float64), expected, rtol=1e-3 if ctype == "half" else 3e-7, atol=1e-3 if ctype == "half" else 1e-6
+        )
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_casts_round_as_asked() -> None:
     """float -> half, bfloat16, int32 in every rounding mode; ties, halves of the last place, overflow and denormals included."""
-    exact = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 1e-8, 6e-8, -6e-8, 65519.0, 65520.0, 70000.0, -70000.0, np.inf, 1 + 2**-11, 1 + 3 * 2**-11], np.float32)
+    exact = np.array(
+        [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 1e-8, 6e-8, -6e-8, 65519.0, 65520.0, 70000.0, -70000.0, np.inf, 1 + 2**-11, 1 + 3 * 2**-11],
+        np.float32,
+    )
     a = np.concatenate([exact, values("float", 5)[: N - exact.size]])
-    body = [f"AscendC::Cast(h{mode}, a, AscendC::RoundMode::CAST_{mode}, {N});\nAscendC::DataCopy(out[{i * N}], h{mode}, {N});" for i, mode in enumerate(MODES)]
+    body = [
+        f"AscendC::Cast(h{mode}, a, AscendC::RoundMode::CAST_{mode}, {N});\nAscendC::DataCopy(out[{i * N}], h{mode}, {N});"
+        for i, mode in enumerate(MODES)
+    ]
     scratch = {f"h{mode}": ("half", N) for mode in MODES}
     got = run({"A": ("float", a)}, ("half", len(MODES) * N), "\n".join(body), scratch).reshape(len(MODES), N)
     np.testing.assert_array_equal(got[0], a.astype(np.float16))
@@ -166,7 +185,7 @@ def test_sort_merge_and_gather() -> None:
     a = np.random.default_rng(14).permutation(N).astype(np.float32)
     body = f"""AscendC::CreateVecIndex(idx, 0, {N});
 AscendC::Sort32(pairs, a, idx.ReinterpretCast<uint32_t>(), {N // 32});
-AscendC::MrgSort4Info info; info.elementLengths[0] = info.elementLengths[1] = info.elementLengths[2] = info.elementLengths[3] = 32; info.validBit = 15;
+AscendC::MrgSort4Info info; for (auto& n : info.elementLengths) n = 32; info.validBit = 15;
 AscendC::MrgSortSrcList<float> list; list.src1 = pairs[0]; list.src2 = pairs[64]; list.src3 = pairs[128]; list.src4 = pairs[192];
 AscendC::MrgSort<float>(merged, list, info);
 uint64_t kept = 0;
@@ -212,7 +231,9 @@ def test_math_functions() -> None:
 def test_padding_fills_the_right_of_a_row() -> None:
     """DataCopyPad with padding: three rows of 5 floats land 8 apart, element 5 is the padding value."""
     a = values("float", 20)
-    pad = "AscendC::DataCopyPad(out, A, AscendC::DataCopyExtParams(3, 20, 4, 0, 0), AscendC::DataCopyPadExtParams<float>(true, 0, 3, 7.0f));"
+    pad = (
+        "AscendC::DataCopyPad(out, A, AscendC::DataCopyExtParams(3, 20, 4, 0, 0), AscendC::DataCopyPadExtParams<float>(true, 0, 3, 7.0f));"
+    )
     got = run({"A": ("float", a)}, ("float", 24), f"AscendC::Duplicate(out, 0.0f, 24);\n{pad}").reshape(3, 8)
     np.testing.assert_array_equal(got[:, :5], np.stack([a[0:5], a[6:11], a[12:17]]))
     np.testing.assert_array_equal(got[:, 5:], np.full((3, 3), 7, np.float32))

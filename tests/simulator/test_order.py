@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -84,8 +86,16 @@ def test_same_pipe_is_its_own_class_and_a_warning() -> None:
 
 
 def test_uninitialised_read() -> None:
+    """Elementwise work on unset bytes is harmless; storing its result is not, nor is reducing it."""
     finding = only(simple(f"AscendC::Exp(y, x, {N});\n{flag('V_MTE3')}\n{STORE}"), "uninitialised-read")
-    assert finding.kind == "uninit" and finding.buffer == "x"
+    assert finding.kind == "uninit" and finding.buffer == "y" and finding.second and finding.second.unit == "AIV0.MTE3"
+    reduced = simple(f"AscendC::WholeReduceSum(y, x, {N}, 1, 1, 1, 8);")
+    assert only(reduced, "uninitialised-read").buffer == "x"
+
+
+def test_a_partly_loaded_tile_may_be_computed_on_as_a_whole() -> None:
+    half = CLEAN.replace(LOAD, load("x", "A", N // 2, "float")).replace(STORE, store("C", "y", N // 2, "float"))
+    assert simple(half).errors == ()
 
 
 def test_uninitialised_workspace() -> None:
@@ -105,14 +115,15 @@ def test_reading_past_a_gm_buffer() -> None:
 
 
 def test_writing_past_a_local_buffer_and_into_its_neighbour() -> None:
-    body = f"AscendC::Duplicate(y, 1.0f, {N});\n{LOAD}\nAscendC::PipeBarrier<PIPE_ALL>();\nAscendC::Muls(x, x, 1.0f, {N + 8});\n{BARRIER}\n{STORE}"
+    body = "\n".join([f"AscendC::Duplicate(y, 1.0f, {N});", LOAD, BARRIER, f"AscendC::Muls(x, x, 1.0f, {N + 8});", BARRIER, STORE])
     rules = {f.rule: f for f in simple(body).errors}
     assert {"write-out-of-bounds", "read-out-of-bounds", "overlapping-buffers"} <= set(rules)
     assert "were last written as part of x" in rules["overlapping-buffers"].message
 
 
 def test_buffers_that_share_bytes_while_both_live() -> None:
-    body = f"{LOAD}\n{BARRIER}\nAscendC::Duplicate(y, 1.0f, {N});\n{BARRIER}\nAscendC::Muls(z, x, 2.0f, {N});\n{BARRIER}\n{store('C', 'z', N, 'float')}"
+    steps = [LOAD, f"AscendC::Duplicate(y, 1.0f, {N});", f"AscendC::Muls(z, x, 2.0f, {N});", store("C", "z", N, "float")]
+    body = f"\n{BARRIER}\n".join(steps)
     text = kernel({"A": "float", "C": "float"}, {"x": ("float", N), "y": ("float", N), "z": ("float", N)}, body)
     assert run(text).verdict == "clean"
     finding = only(run(text.replace(f"GetWithOffset<float>({N}, 256)", f"GetWithOffset<float>({N}, 192)")), "overlapping-buffers")
@@ -145,7 +156,7 @@ def test_compare_needs_whole_repeats() -> None:
         (lambda body: body.replace(flag("MTE2_V"), "\n".join(reversed(flag("MTE2_V").splitlines()))), "wait-before-set"),
     ],
 )
-def test_local_flags(edit, rule: str) -> None:  # noqa: ANN001
+def test_local_flags(edit: Callable[[str], str], rule: str) -> None:
     found = simple(edit(CLEAN))
     assert rule in {f.rule for f in found.errors}, "\n".join(map(str, found.findings))
     kind = "deadlock" if rule == "deadlock" else "flag"
@@ -202,7 +213,9 @@ def test_cross_core_counter_limit_and_the_binary_reading() -> None:
 def test_two_vector_streams_writing_the_same_values_is_harmless_and_noted() -> None:
     text = kernel({"A": "float", "C": "float"}, {"x": ("float", N), "y": ("float", N)}, CLEAN, vectors=2)
     found = run(text)
-    assert found.verdict == "clean" and {(f.rule, f.kind, f.severity) for f in found.findings} == {("same-value-write", "duplicate", "info")}
+    assert found.verdict == "clean" and {(f.rule, f.kind, f.severity) for f in found.findings} == {
+        ("same-value-write", "duplicate", "info")
+    }
 
 
 def test_two_vector_streams_writing_different_values_race() -> None:
@@ -218,7 +231,8 @@ def test_blocks_that_write_the_same_bytes_race() -> None:
 
 
 def test_a_block_that_reads_what_another_writes_races() -> None:
-    body = f"{LOAD}\n{flag('MTE2_V')}\nAscendC::Exp(y, x, {N});\n{flag('V_MTE3')}\nif (cid == 0) {{\n{store('W', 'y', N, 'float')}\n}}\nelse {{\n{load('x', 'W', N, 'float')}\n}}"
+    either = f"if (cid == 0) {{\n{store('W', 'y', N, 'float')}\n}}\nelse {{\n{load('x', 'W', N, 'float')}\n}}"
+    body = CLEAN.replace(STORE, either)
     text = kernel({"A": "float", "W": "float", "C": "float"}, {"x": ("float", N), "y": ("float", N)}, body)
     rules = {f.rule for f in run(text, Buffer("W", "float32", (N,), role="workspace"), blocks=2).errors}
     assert "blocks-read-write" in rules
@@ -226,17 +240,17 @@ def test_a_block_that_reads_what_another_writes_races() -> None:
 
 def test_sync_all_orders_the_blocks() -> None:
     body = f"""{LOAD}
-{flag('MTE2_V')}
+{flag("MTE2_V")}
 AscendC::Exp(y, x, {N});
-{flag('V_MTE3')}
+{flag("V_MTE3")}
 if (cid == 0) {{
-{store('W', 'y', N, 'float')}
+{store("W", "y", N, "float")}
 }}
 AscendC::SyncAll<true>();
 if (cid == 2) {{
-{load('x', 'W', N, 'float')}
+{load("x", "W", N, "float")}
 {BARRIER}
-{store('C', 'x', N, 'float')}
+{store("C", "x", N, "float")}
 }}"""
     text = kernel({"A": "float", "W": "float", "C": "float"}, {"x": ("float", N), "y": ("float", N)}, body)
     for threads in (1, 2):
@@ -249,11 +263,18 @@ ATOMIC = CLEAN.replace(STORE, f"AscendC::SetAtomicAdd<float>();\n{STORE}\nAscend
 
 
 def test_atomic_adds_of_blocks_do_not_race_and_repeat_exactly() -> None:
-    text = kernel({"A": "float", "C": "float"}, {"x": ("float", N), "y": ("float", N)}, ATOMIC.replace("Exp(y, x", "Muls(y, x, 0.1f * (cid + 1)"), vectors=2)
+    text = kernel(
+        {"A": "float", "C": "float"},
+        {"x": ("float", N), "y": ("float", N)},
+        ATOMIC.replace("Exp(y, x", "Muls(y, x, 0.1f * (cid + 1)"),
+        vectors=2,
+    )
     zero = np.zeros(N, np.float32)
     results = []
     for threads in (1, 2, 4):
-        found = run_kernel(text, "test", [Buffer("A", "float32", (N,), A), Buffer("C", "float32", (N,), zero, role="inout")], blocks=9, threads=threads)
+        found = run_kernel(
+            text, "test", [Buffer("A", "float32", (N,), A), Buffer("C", "float32", (N,), zero, role="inout")], blocks=9, threads=threads
+        )
         assert found.verdict == "clean", "\n".join(map(str, found.findings))
         results.append(found.outputs["C"])
     np.testing.assert_array_equal(results[0], results[1])
@@ -262,8 +283,12 @@ def test_atomic_adds_of_blocks_do_not_race_and_repeat_exactly() -> None:
 
 
 def test_atomic_add_against_a_plain_read_of_another_block_races() -> None:
-    text = kernel({"A": "float", "C": "float"}, {"x": ("float", N), "y": ("float", N)}, ATOMIC + f"\n{BARRIER}\n{load('x', 'C', N, 'float')}")
-    found = run_kernel(text, "test", [Buffer("A", "float32", (N,), A), Buffer("C", "float32", (N,), np.zeros(N, np.float32), role="inout")], blocks=2)
+    text = kernel(
+        {"A": "float", "C": "float"}, {"x": ("float", N), "y": ("float", N)}, ATOMIC + f"\n{BARRIER}\n{load('x', 'C', N, 'float')}"
+    )
+    found = run_kernel(
+        text, "test", [Buffer("A", "float32", (N,), A), Buffer("C", "float32", (N,), np.zeros(N, np.float32), role="inout")], blocks=2
+    )
     assert "blocks-atomic-mixed" in {f.rule for f in found.errors}
 
 

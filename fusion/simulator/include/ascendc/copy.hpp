@@ -113,6 +113,7 @@ template <class T>
 inline void copy_rows(const Local<T>& dst, const Local<T>& src, uint32_t rows, uint32_t len, int64_t src_step, int64_t dst_step) {
   const Access r = local_access(src, {src.off(), len, rows, src_step}), w = local_access(dst, {dst.off(), len, rows, dst_step});
   Instruction in{PIPE_V, Op::DataCopy, {&r}, 1, &w, {uint32_t(rows * uint64_t(len) / sizeof(T)), (rows * len + 255) / 256, sizeof(T)}};
+  in.spreads = true;
   issue(in, [=, d = reinterpret_cast<uint8_t*>(dst.data()), s = reinterpret_cast<const uint8_t*>(src.data())] {
     for (uint32_t i = 0; i < rows; ++i) std::memmove(d + i * dst_step, s + i * src_step, len);
   });

@@ -15,10 +15,17 @@ template <class D, class S, class F>
 inline void unary(Op op, const Local<D>& dst, const Local<S>& src, const Lanes& l, Step ds, Step ss, F f) {
   const Access w = operand(dst, l, ds), r = operand(src, l, ss);
   Instruction in{PIPE_V, op, {&r}, 1, &w, vector_cost<std::conditional_t<(sizeof(D) > sizeof(S)), D, S>>(l)};
+  in.spreads = l.flat || sizeof(D) == sizeof(S);
   issue(in, [l, ds, ss, f, d = dst.data(), s = src.data()] {
     if (l.flat) for (uint32_t i = 0; i < l.count; ++i) d[i] = f(s[i]);
     else each_lane(l, [&](uint32_t r, uint32_t i) { *lane_at(d, r, i, ds) = f(*lane_at(s, r, i, ss)); });
   });
+}
+
+// Operands with block stride 0 repeat a block, so their bytes do not line up with the result's.
+template <class D, class A, class B>
+inline bool lines_up(const Lanes& l, const AscendC::BinaryRepeatParams& p) {
+  return sizeof(D) == sizeof(A) && sizeof(A) == sizeof(B) && (l.flat || (p.src0BlkStride && p.src1BlkStride));
 }
 
 // `keeps` is true when the old value of dst takes part (Axpy, MulAddDst).
@@ -27,6 +34,7 @@ inline void binary(Op op, const Local<D>& dst, const Local<A>& a, const Local<B>
   const Step ds{p.dstBlkStride, p.dstRepStride}, as{p.src0BlkStride, p.src0RepStride}, bs{p.src1BlkStride, p.src1RepStride};
   const Access w = operand(dst, l, ds), ra = operand(a, l, as), rb = operand(b, l, bs);
   Instruction in{PIPE_V, op, {&ra, &rb, &w}, keeps ? 3 : 2, &w, vector_cost<D>(l)};
+  in.spreads = lines_up<D, A, B>(l, p);
   issue(in, [l, ds, as, bs, f, d = dst.data(), x = a.data(), y = b.data()] {
     if (l.flat) for (uint32_t i = 0; i < l.count; ++i) d[i] = f(x[i], y[i], d[i]);
     else each_lane(l, [&](uint32_t r, uint32_t i) {

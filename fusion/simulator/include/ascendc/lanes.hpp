@@ -76,7 +76,7 @@ template <class T>
 inline Access operand(const AscendC::LocalTensor<T>& t, const Lanes& l, Step step, uint32_t align = 32) {
   if (l.flat) return t.access(l.count, align);
   Access a;
-  a.mem = t.mem(), a.extent = t.extent(), a.align = align;
+  a.mem = t.mem(), a.extent = t.extent(), a.start = t.off(), a.align = align;
   constexpr uint32_t per_block = 32 / sizeof(T);
   const auto full = [&](uint32_t block) {
     for (uint32_t i = 0; i < per_block; ++i)

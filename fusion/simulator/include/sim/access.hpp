@@ -28,7 +28,8 @@ struct Extent {
 struct Access {
   Mem mem = Mem::UB;
   Extent extent;
-  uint32_t align = 1;       // required alignment of the first byte
+  uint64_t start = 0;       // address of the operand, which must be a multiple of `align`
+  uint32_t align = 1;
   bool check_init = true;   // false for moves that carry padding along, and for operands that are only partly used
   mutable bool outside = false;  // leaves its buffer: reported once, so its bytes are not also called unset
   uint32_t size = 0;        // ranges in use
@@ -36,6 +37,7 @@ struct Access {
   std::vector<Range> many;  // irregular masks only
 
   void add(const Range& range) {
+    if (size == 0 && start == 0) start = range.off;
     if (range.len == 0 || range.n1 == 0 || range.n2 == 0) return;
     Range r = range;
     if (r.n1 > 1 && r.s1 == r.len) r.len *= r.n1, r.n1 = 1, r.s1 = 0;

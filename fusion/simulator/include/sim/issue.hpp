@@ -20,6 +20,7 @@ struct Instruction {
   Cost cost;
   const Access* scratch = nullptr;  // a temporary that the instruction leaves in an unknown state
   bool moves = false;   // copies the "is set" bits of reads[0] byte by byte instead of setting them (same run order)
+  bool spreads = false; // elementwise: a result is set iff its operands are (operands and result have the same run order)
   uint8_t flags = 0;    // kAtomic for adds to GM
 };
 

@@ -8,10 +8,10 @@ static bool within(Stream& s, const Access& a, const Instruction& in, bool write
   if (a.size == 0) return true;
   const auto [lo, hi] = a.span();
   const auto& buffer = a.extent;
-  if (uint64_t(a.at(0).off) % a.align && in.op != Op::GetValue && in.op != Op::SetValue)
+  if (a.start % a.align && in.op != Op::GetValue && in.op != Op::SetValue)
     report(s, "misaligned-address", "align", "error", a.mem, buffer,
-           "starts at byte " + std::to_string(a.at(0).off - (a.mem == Mem::GM ? buffer.lo : 0)) + ", which is not a multiple of " + std::to_string(a.align),
-           s.line, in.op, in.pipe, a.at(0).off, a.at(0).off + a.at(0).len);
+           "starts at byte " + std::to_string(a.start - (a.mem == Mem::GM ? buffer.lo : 0)) + ", which is not a multiple of " + std::to_string(a.align),
+           s.line, in.op, in.pipe, a.start, a.start + a.at(0).len);
   if (lo >= int64_t(buffer.lo) && hi <= int64_t(buffer.hi)) return true;
   a.outside = true;
   const int64_t over = std::max<int64_t>(hi - int64_t(buffer.hi), int64_t(buffer.lo) - lo);
@@ -49,15 +49,18 @@ static void read_gm_cell(Stream& s, uint64_t c, uint32_t mask, const Access& a, 
   unset |= (engine.gm.init[c].load(std::memory_order_relaxed) & mask) != mask;
 }
 
-static void order_read(Stream& s, const Access& a, const Instruction& in, const Probe& probe) {
+// Returns true if bytes that are not set are read by an instruction that passes "not set" on, element by element.
+static bool order_read(Stream& s, const Access& a, const Instruction& in, const Probe& probe) {
   bool unset = false;
   Cell* cells = a.mem == Mem::GM ? nullptr : s.mem[int(a.mem)].cells.data();
   a.each_run([&](uint64_t off, uint32_t len) {
     if (cells) each_cell(off, len, [&](uint64_t c, uint32_t mask) { read_cell(s, cells[c], c, mask, a, in, probe, unset); });
     else each_cell(off, len, [&](uint64_t c, uint32_t mask) { read_gm_cell(s, c, mask, a, in, probe, unset); });
   });
-  if (unset && a.check_init && !a.outside)
-    report(s, "uninitialised-read", "uninit", "error", a.mem, a.extent, "reads bytes that nothing has written", s.line, in.op, in.pipe, a.span().first, a.span().second);
+  if (!unset || !a.check_init || a.outside) return false;
+  if (in.spreads && a.mem != Mem::GM) return true;
+  report(s, "uninitialised-read", "uninit", "error", a.mem, a.extent, "reads bytes that nothing has written", s.line, in.op, in.pipe, a.span().first, a.span().second);
+  return false;
 }
 
 // A write to a local memory: check and record in one pass.
@@ -126,6 +129,16 @@ static void copy_init(Stream& s, const Access& to, const std::vector<uint8_t>& b
   });
 }
 
+// Elementwise work on bytes that are not set is harmless until the result leaves the core: mark those results as not set.
+static void spread_unset(Stream& s, const Instruction& in, const std::vector<std::vector<uint8_t>>& reads) {
+  const std::vector<uint8_t> all(in.write->bytes(), 1);
+  std::vector<uint8_t> to = all;
+  for (const auto& from : reads)
+    for (size_t i = 0; i < to.size() && !from.empty(); ++i)
+      if (!from[std::min(i * from.size() / to.size(), from.size() - 1)]) to[i] = 0;
+  copy_init(s, *in.write, to);
+}
+
 static std::vector<uint8_t> old_bytes(const Access& a) {
   std::vector<uint8_t> bytes;
   a.each_run([&](uint64_t off, uint32_t len) { bytes.insert(bytes.end(), engine.gm.base + off, engine.gm.base + off + len); });
@@ -149,12 +162,15 @@ static void run_gm_write(Stream& s, const Instruction& in, const Probe& probe, A
   note_gm_write(s, w, in, probe);
 }
 
-static void run_local_write(Stream& s, const Instruction& in, const Probe& probe, Action run) {
+static void run_local_write(Stream& s, const Instruction& in, const Probe& probe, Action run, bool spread) {
+  std::vector<std::vector<uint8_t>> reads;
+  for (int i = 0; i < in.read_count && spread; ++i) reads.push_back(set_bytes(s, *in.reads[i]));
   const bool partly = in.moves && !all_set(s, *in.reads[0]);
   const std::vector<uint8_t> set = partly ? set_bytes(s, *in.reads[0]) : std::vector<uint8_t>{};
   run();
   write_local(s, *in.write, in, probe, true);
   if (partly) copy_init(s, *in.write, set);
+  if (spread) spread_unset(s, in, reads);
 }
 
 // Reads are checked before the arithmetic, writes around it.
@@ -164,9 +180,10 @@ static void run_ordered(Stream& s, const Instruction& in, int pipe, const Clock&
   const uint32_t time = ++core.time[actor];
   note_step(s, pipe, in.op);
   Probe probe{&clock, time, uint8_t(actor), in.flags, 0};
+  bool spread = false;
   for (int i = 0; i < in.read_count; ++i) {
     probe.extent = in.reads[i]->extent.id;
-    order_read(s, *in.reads[i], in, probe);
+    spread |= order_read(s, *in.reads[i], in, probe);
   }
   if (in.scratch && in.scratch->size) {
     probe.extent = in.scratch->extent.id;
@@ -175,7 +192,7 @@ static void run_ordered(Stream& s, const Instruction& in, int pipe, const Clock&
   if (!in.write) return run();
   probe.extent = in.write->extent.id;
   if (in.write->mem == Mem::GM) run_gm_write(s, in, probe, run);
-  else run_local_write(s, in, probe, run);
+  else run_local_write(s, in, probe, run, spread);
 }
 
 static void touch_used(Stream& s, const Access& a) {
