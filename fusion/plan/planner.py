@@ -18,9 +18,10 @@ from fusion.errors import FusionError
 from fusion.graph import StageGraph
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
-from fusion.plan.realize import Realized, realize, why_not
+from fusion.plan.prefilter import Prefilter
+from fusion.plan.realize import Realized, fits, legal_structures, options, placed, realize, why_not
 from fusion.plan.rules import structure_refusals
-from fusion.plan.search import Partition, best_partitions
+from fusion.plan.search import Found, Partition, best_partitions
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import Tiling, tilings
 from fusion.plan.types import Kernel, Plan, Refusal
@@ -38,43 +39,73 @@ class Planned:
     host_us: float
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A kernel for a set of atoms, the stages of the set that the host runs instead, and the cost of both in microseconds."""
+
+    option: Realized
+    host: tuple[str, ...]
+    us: float
+
+
 @dataclass
 class _Chooser:
-    """Costs of sets of atoms under one tiling, remembered."""
+    """The choices for every set of atoms under one tiling, cheapest first; memory is looked at when a choice is about to be used."""
 
     tiling: Tiling
     atoms: dict[str, tuple[str, ...]]
     limits: Limits
-    chosen: dict[frozenset[str], tuple[Realized, tuple[str, ...]] | None] = field(
-        default_factory=dict[frozenset[str], "tuple[Realized, tuple[str, ...]] | None"]
-    )
+    structures: dict[frozenset[str], list[Structure]]  # legal structures of a set, shared by all tilings
+    prefilter: Prefilter
+    choices: dict[frozenset[str], list[Choice]] = field(default_factory=dict[frozenset[str], list[Choice]])
+    fit: dict[int, bool] = field(default_factory=dict[int, bool])  # by the identity of an option
 
     def stages(self, atoms: Iterable[str]) -> tuple[str, ...]:
         inside = {s for a in atoms for s in self.atoms[a]}
         return tuple(s.name for s in self.tiling.graph.stages if s.name in inside)
 
     def cost(self, atoms: frozenset[str]) -> float | None:
-        """Microseconds of the cheapest legal kernel, what it leaves to the host included; None if there is none."""
+        """Microseconds of the cheapest kernel not known to overflow a memory, the host's part included; None if there is none."""
         choice = self.choose(atoms)
-        return None if choice is None else choice[0].cost.us + self.host_cost(choice[1])
+        return None if choice is None else choice.us
 
-    def choose(self, atoms: frozenset[str]) -> tuple[Realized, tuple[str, ...]] | None:
-        if atoms not in self.chosen:
-            self.chosen[atoms] = self._choose(atoms)
-        return self.chosen[atoms]
+    def choose(self, atoms: frozenset[str]) -> Choice | None:
+        found = self.choices.get(atoms)
+        if found is None:
+            found = self.choices[atoms] = self._choices(atoms)
+        return found[0] if found else None
 
-    def _choose(self, atoms: frozenset[str]) -> tuple[Realized, tuple[str, ...]] | None:
+    def possible(self, atoms: frozenset[str]) -> bool:
+        """False if no larger kernel with these atoms can be legal, whatever the host takes over."""
+        rest = frozenset(a for a in atoms if not self.may_run_on_host(a))
+        return not rest or self.prefilter.possible(rest)
+
+    def confirm(self, atoms: frozenset[str]) -> bool:
+        """Whether the cheapest choice fits the memories; if not, it is struck out."""
+        choices = self.choices[atoms]
+        key = id(choices[0].option)
+        if key not in self.fit:
+            self.fit[key] = fits(choices[0].option, self.limits)
+        if not self.fit[key]:
+            del choices[0]
+            return False
+        return True
+
+    def _choices(self, atoms: frozenset[str]) -> list[Choice]:
         movable = sorted(a for a in atoms if self.may_run_on_host(a))
-        best: tuple[Realized, tuple[str, ...]] | None = None
+        found: list[Choice] = []
         for moved in itertools.chain.from_iterable(itertools.combinations(movable, n) for n in range(len(movable) + 1)):
-            rest = atoms - set(moved)
-            if not rest or (best and not moved):
-                continue
-            found = realize(self.tiling, self.stages(rest), self.limits)
-            host = self.stages(moved)
-            if found and (best is None or found.cost.us + self.host_cost(host) < best[0].cost.us + self.host_cost(best[1])):
-                best = (found, host)
-        return best
+            rest, host = atoms - set(moved), self.stages(moved)
+            extra = self.host_cost(host)
+            found += [Choice(o, host, o.cost.us + extra) for o in (self._options(rest) if rest else ())]
+        return sorted(found, key=lambda c: (c.us, len(c.host)))
+
+    def _options(self, atoms: frozenset[str]) -> list[Realized]:
+        known = self.structures.get(atoms)
+        if known is None:
+            known = legal_structures(self.tiling, self.stages(atoms), self.prefilter.legal_so_far(atoms))
+            self.structures[atoms] = known
+        return options((s if s.tiling is self.tiling else s.retiled(self.tiling) for s in known), self.limits)
 
     def may_run_on_host(self, atom: str) -> bool:
         """A stage that only casts or scales what kernels leave, for the caller."""
@@ -133,7 +164,7 @@ class Planner:
                 raise FusionError(f"--target {t}", where=self.graph.name, remedy="a plan has at least one kernel")
         found: dict[int, list[Planned]] = {t: [] for t in targets}
         for chooser in self.choosers:
-            result = best_partitions(self.atom_graph, chooser.cost, targets, keep)
+            result = self._search(chooser, targets, keep)
             for t in targets:
                 found[t] += [self._planned(chooser, p, result.exact) for p in result.best[t]]
         for t in targets:
@@ -143,18 +174,45 @@ class Planner:
                 raise self.impossible(t)
         return found
 
+    def _search(self, chooser: _Chooser, targets: tuple[int, ...], keep: int) -> Found:
+        """Searches again whenever a kernel of a best partition turns out not to fit: costs only rise, so the last answer is exact."""
+        while True:
+            alone = [a for a in self.atoms if not self._fits_alone(chooser, a)]
+            if alone:
+                return Found({t: [] for t in targets}, True, {})
+            result = best_partitions(self.atom_graph, chooser.cost, targets, keep, possible=chooser.possible)
+            used = {atoms for t in targets for p in result.best[t] for atoms in p.kernels}
+            if all([chooser.confirm(atoms) for atoms in sorted(used, key=sorted)]):
+                return result
+
+    def _fits_alone(self, chooser: _Chooser, atom: str) -> bool:
+        one = frozenset({atom})
+        while chooser.choose(one) is not None:
+            if chooser.confirm(one):
+                return True
+        return False
+
     @cached_property
     def choosers(self) -> list[_Chooser]:
-        return [_Chooser(t, self.atoms, self.limits) for t in tilings(self.graph)]
+        """One for each tiling; tilings with the same spread dims and tails share their legal structures."""
+        shared: dict[tuple[object, ...], tuple[dict[frozenset[str], list[Structure]], Prefilter]] = {}
+        found: list[_Chooser] = []
+        for tiling in tilings(self.graph):
+            key = (tiling.spread, tuple(d for d, _ in tiling.tiles if tiling.has_tail(d)))
+            if key not in shared:
+                shared[key] = ({}, Prefilter(tiling, self.atoms))
+            found.append(_Chooser(tiling, self.atoms, self.limits, *shared[key]))
+        return found
 
     def _planned(self, chooser: _Chooser, partition: Partition, exact: bool) -> Planned:
         kernels, times, host = list[Kernel](), list[float](), list[str]()
         for number, atoms in enumerate(partition.kernels, 1):
             choice = chooser.choose(atoms)
             assert choice is not None
-            kernels.append(replace(choice[0].kernel, name=kernel_name(number, choice[0].kernel.stages)))
-            times.append(choice[0].cost.us)
-            host += choice[1]
+            kernel = placed(choice.option.structure, choice.option.kernel)
+            kernels.append(replace(kernel, name=kernel_name(number, choice.option.kernel.stages)))
+            times.append(choice.option.cost.us)
+            host += choice.host
         notes = () if exact else ("the search was bounded: a cheaper plan may exist",)
         plan = Plan(self.graph, chooser.tiling.tiles, tuple(kernels), tuple(host), self.device, notes)
         return Planned(plan, partition.cost, tuple(times), chooser.host_cost(tuple(host)))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fusion.cost.simple import KernelCost, estimate
 from fusion.plan.device import Limits
 from fusion.plan.masks import conditions
-from fusion.plan.rules import KERNEL_RULES, kernel_refusals, memory_fits, ordered_by_cycle, structure_refusals
+from fusion.plan.prefilter import MAX_LOOPS, Assignment
+from fusion.plan.rules import KERNEL_RULES, LASTING_RULES, kernel_refusals, memory_fits, ordered_by_cycle, structure_refusals
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import Tiling
 from fusion.plan.trips import most_visited
@@ -25,7 +27,7 @@ class Realized:
     cost: KernelCost
 
 
-def assignments(tiling: Tiling, stages: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def assignments(tiling: Tiling, stages: tuple[str, ...]) -> list[Assignment]:
     """Ways to spread the dims with several tiles over the grid and the loops.
 
     A dim that every stage has and none sums over, scans or bounds by a mask goes to the grid: its blocks share nothing.
@@ -38,8 +40,8 @@ def assignments(tiling: Tiling, stages: tuple[str, ...]) -> Iterator[tuple[tuple
     special |= {d for c in conditions(graph) for d in c.dims}
     dims = [d for d in tiling.spread if d in have]
     free = [d for d in dims if not (d in common and d not in special)]
-    for loops in itertools.chain.from_iterable(itertools.combinations(free, n) for n in range(min(len(free), 3) + 1)):
-        yield tuple(d for d in dims if d not in loops), loops
+    choices = itertools.chain.from_iterable(itertools.combinations(free, n) for n in range(min(len(free), MAX_LOOPS) + 1))
+    return [Assignment(tuple(d for d in dims if d not in loops), loops) for loops in choices]
 
 
 def default_kernel(structure: Structure, name: str, limits: Limits) -> Kernel:
@@ -47,7 +49,12 @@ def default_kernel(structure: Structure, name: str, limits: Limits) -> Kernel:
     threads = 1 if structure.split is None else 2
     kernel = Kernel(name, structure.order, structure.grid, structure.loops, threads=threads, handoffs=structure.handoffs)
     handoffs = tuple(safe(structure, h, structure.handoffs, limits) for h in structure.handoffs)
-    return replace(kernel, handoffs=handoffs, placements=placements(structure, handoffs))
+    return replace(kernel, handoffs=handoffs)
+
+
+def placed(structure: Structure, kernel: Kernel) -> Kernel:
+    """The kernel with the place of every value written down."""
+    return replace(kernel, placements=placements(structure, kernel.handoffs))
 
 
 def safe(structure: Structure, handoff: Handoff, others: tuple[Handoff, ...], limits: Limits) -> Handoff:
@@ -76,37 +83,43 @@ def placements(structure: Structure, handoffs: tuple[Handoff, ...]) -> tuple[Pla
     return tuple(found)
 
 
-def options(tiling: Tiling, stages: tuple[str, ...], limits: Limits, name: str = "kernel") -> Iterator[Realized]:
-    """All structurally legal kernels of the stages, cheapest estimate first; memory is not looked at."""
+def legal_structures(tiling: Tiling, stages: tuple[str, ...], ways: list[Assignment] | None = None) -> list[Structure]:
+    """The ways to spread the dims that break no structural rule."""
+    tried = (Structure(tiling, stages, a.grid, a.loops) for a in (assignments(tiling, stages) if ways is None else ways))
+    return [s for s in tried if next(structure_refusals(s), None) is None]
+
+
+def options(structures: Iterable[Structure], limits: Limits, name: str = "kernel") -> list[Realized]:
+    """A legal kernel for every structure that has one, cheapest estimate first; memory is not looked at."""
     found: list[Realized] = []
-    for grid, loops in assignments(tiling, stages):
-        structure = Structure(tiling, stages, grid, loops)
-        if next(structure_refusals(structure), None):
-            continue
+    for structure in structures:
         kernel = default_kernel(structure, name, limits)
         if any(True for rule in KERNEL_RULES for _ in rule(structure, kernel, limits)):
             continue
+        tasks = math.prod(structure.tiling.trips(d) for d in kernel.grid)
+        lasting = replace(kernel, persistent=True)
+        if tasks > limits.cube_cores and not any(True for rule in LASTING_RULES for _ in rule(structure, lasting, limits)):
+            kernel = lasting  # starting a block for every task costs more than a loop over tasks
         found.append(Realized(kernel, structure, estimate(structure, kernel)))
-        if kernel.grid:
-            lasting = replace(kernel, persistent=True)
-            if not any(True for rule in KERNEL_RULES for _ in rule(structure, lasting, limits)):
-                found.append(Realized(lasting, structure, estimate(structure, lasting)))
-    yield from sorted(found, key=lambda r: (r.cost.us, r.kernel.persistent, r.kernel.grid, r.kernel.loops))
+    return sorted(found, key=lambda r: (r.cost.us, r.kernel.persistent, r.kernel.grid, r.kernel.loops))
+
+
+def fits(option: Realized, limits: Limits) -> bool:
+    """Whether a kernel fits the on-chip memories."""
+    return not any(True for _ in memory_fits(option.structure, option.kernel, limits))
 
 
 def realize(tiling: Tiling, stages: tuple[str, ...], limits: Limits, name: str = "kernel") -> Realized | None:
     """The cheapest kernel that also fits the memories; None if there is none (`why_not` tells why)."""
-    for option in options(tiling, stages, limits, name):
-        if not any(True for _ in memory_fits(option.structure, option.kernel, limits)):
-            return option
-    return None
+    found = next((o for o in options(legal_structures(tiling, stages), limits, name) if fits(o, limits)), None)
+    return replace(found, kernel=placed(found.structure, found.kernel)) if found else None
 
 
 def why_not(tiling: Tiling, stages: tuple[str, ...], limits: Limits) -> list[Refusal]:
     """What forbids the stages to share a kernel: the refusals of the way to spread them that breaks the fewest rules."""
     tried: list[list[Refusal]] = []
-    for grid, loops in assignments(tiling, stages):
-        structure = Structure(tiling, stages, grid, loops)
+    for way in assignments(tiling, stages):
+        structure = Structure(tiling, stages, way.grid, way.loops)
         refusals = list(structure_refusals(structure))
         if not refusals:
             refusals = list(kernel_refusals(structure, default_kernel(structure, "kernel", limits), limits))

@@ -180,6 +180,20 @@ STRUCTURE_RULES: tuple[StructureRule, ...] = (
 )
 
 
+GROWING_RULES: tuple[StructureRule, ...] = (
+    exists_after,
+    has_tile_code,
+    tiles_are_matrices,
+    scan_is_the_loop,
+    grid_sum_is_final,
+    only_sums_cross_blocks,
+    loop_sum_is_final,
+    body_values_stay_in_body,
+    no_cube_to_cube,
+)
+"""Rules that a kernel which breaks them cannot mend by taking in more stages."""
+
+
 def structure_refusals(s: Structure) -> Iterator[Refusal]:
     """Every structural rule that the kernel breaks."""
     for rule in STRUCTURE_RULES:
@@ -226,8 +240,7 @@ def _depends(s: Structure, value: str, on: set[str]) -> bool:
 
 
 def _first_read(s: Structure, value: str, unit: str) -> int:
-    order = {op.out: i for i, (_, op) in enumerate(s.ops)}
-    return min(order[o.out] for st, o in s.readers[value] if st.unit == unit)
+    return min(s.position[o.out] for st, o in s.readers[value] if st.unit == unit)
 
 
 def ordered_by_cycle(s: Structure, handoff: Handoff, others: tuple[Handoff, ...]) -> bool:
@@ -237,7 +250,7 @@ def ordered_by_cycle(s: Structure, handoff: Handoff, others: tuple[Handoff, ...]
     orders the tile if the reader makes it after the tile, from the tile or from something loaded later; or if the writer waits for it
     before it writes, for then it is the next iteration's.
     """
-    order = {op.out: i for i, (_, op) in enumerate(s.ops)}
+    order = s.position
     writer, reader = handoff.direction.split("->")
     read = _first_read(s, handoff.value, reader)
     forth = [h for h in others if h.direction == handoff.direction and h.level == handoff.level]
@@ -307,6 +320,10 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     vector_cores_agree,
     cube_tiles_fit,
 )
+
+
+LASTING_RULES: tuple[KernelRule, ...] = (single_slots_are_ordered, slots_do_not_flood)
+"""Rules that a persistent kernel may break where one block for each task does not."""
 
 
 def memory_fits(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,9 @@ from fusion.plan.masks import Bound, bound, skippable
 from fusion.plan.tiling import Tiling
 from fusion.plan.types import Handoff, Level
 
+SIZE_FREE = frozenset(
+    ("ops", "position", "made", "states", "nexts", "accumulator", "levels", "readers", "stored", "loaded", "absorbed", "handoffs", "order", "clusters")
+)
 MIN_SPLIT_TILE = 32  # a dim is shared between two Vector cores only if each half keeps 32-byte rows of every dtype
 
 
@@ -27,6 +30,12 @@ class Structure:
     grid: tuple[str, ...]
     loops: tuple[str, ...]
 
+    def retiled(self, tiling: Tiling) -> Structure:
+        """The same kernel with other tile sizes (and the same tiled and spread dims); what does not depend on sizes is kept."""
+        other = Structure(tiling, self.stages, self.grid, self.loops)
+        other.__dict__.update({k: v for k, v in self.__dict__.items() if k in SIZE_FREE})
+        return other
+
     @property
     def graph(self) -> StageGraph:
         return self.tiling.graph
@@ -35,6 +44,11 @@ class Structure:
     def ops(self) -> tuple[tuple[Stage, Op], ...]:
         """All operations of the kernel in the order they run, each with its stage."""
         return tuple((self.graph.stage(n), op) for n in self.order for op in self.graph.stage(n).body)
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """The place of every operation in the order they run, by the value it defines."""
+        return {op.out: i for i, (_, op) in enumerate(self.ops)}
 
     @cached_property
     def made(self) -> dict[str, tuple[Stage, Op]]:
