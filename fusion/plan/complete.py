@@ -179,7 +179,7 @@ class _KernelChoice:
         """Grid and loops as given, without dims of a single tile; what is left open in all ways."""
         grid, loops = self._several(self.lines.grid), self._several(self.lines.loops)
         if grid is None and loops is None:
-            yield from assignments(self.tiling, self.stages)
+            yield from ((way.grid, way.loops) for way in assignments(self.tiling, self.stages))
             return
         mine = [d for d in self.tiling.spread if d in self._dims]
         if loops is None:

@@ -1,0 +1,1 @@
+"""Is what was generated right: plans run on the CPU, compared with the golden, with every order and memory check on."""
