@@ -9,10 +9,10 @@ from typing import ClassVar
 from fusion.graph import StageGraph
 from fusion.graph.ops import OPS
 from fusion.passes import PassResult, PlanPass
-from fusion.passes.check import kernel_problems, limits_of, structure_of, tiling_of
+from fusion.passes.check import limits_of, plan_problems, structure_of, tiling_of
 from fusion.passes.options import chosen
 from fusion.passes.rebase import cost_us
-from fusion.plan.realize import assignments, default_kernel
+from fusion.plan.realize import assignments, default_kernel, placed
 from fusion.plan.structure import Structure
 from fusion.plan.types import Kernel, Plan, Refusal
 
@@ -61,65 +61,54 @@ def movable(graph: StageGraph, stage: str) -> bool:
 def _accumulate(plan: Plan, value: str, host: bool, forced: bool) -> PassResult[Plan]:
     graph = plan.graph
     kernel = plan.kernel_of(graph.producer(value) or "")
-    if kernel is None or _looping(plan, kernel, value) is None:
+    if kernel is None or not _loops(plan, kernel, value):
         return PassResult(plan, False)
-    inside = [r for r in graph.readers(value) if r in kernel.stages]
-    for r in (r for r in inside if not movable(graph, r)):
+    for r in (r for r in graph.readers(value) if r in kernel.stages and not movable(graph, r)):
         why = f"reads {value}, which is whole only when all blocks have added to it: after the launch"
         return PassResult(plan, False, (Refusal("grid-sum-is-final", f"{kernel.name}.{r}", why),))
-    later = [r for r in graph.readers(value) if r not in inside and host and movable(graph, r)]
-    moved = tuple(s.name for s in graph.stages if s.name in (*inside, *later) and s.name not in plan.host_stages)
-    rest = replace(kernel, stages=tuple(s for s in kernel.stages if s not in moved))
-    spread = [_replaced(plan, k, moved) for k in _spread(plan, rest, value)]
-    best = min(spread, key=cost_us, default=None)
-    if best is None:
-        return PassResult(plan, False, _why_not(plan, rest, value))
-    if not forced and cost_us(best) >= cost_us(plan):
+    known = set(plan_problems(plan))
+    tried = [(tuple(r for r in plan_problems(p) if r not in known), p) for p in _spread(plan, kernel, value, host)]
+    if not tried:
+        why = f"{value} is summed over one tile only: there is nothing to spread over blocks"
+        return PassResult(plan, False, (Refusal("dims-are-placed", kernel.name, why),))
+    refusals, best = min(tried, key=lambda t: (len(t[0]), cost_us(t[1]) if not t[0] else 0.0))
+    if not refusals and not forced and cost_us(best) >= cost_us(plan):
         why = f"with atomic additions to {value} the plan takes {cost_us(best):.1f} us, with a loop {cost_us(plan):.1f} us (estimate)"
-        return PassResult(plan, False, (Refusal("worth-it", kernel.name, why),))
-    return PassResult(best, True)
+        refusals = (Refusal("worth-it", kernel.name, why),)
+    return PassResult(plan, False, refusals) if refusals else PassResult(best, True)
 
 
-def _looping(plan: Plan, kernel: Kernel, value: str) -> Structure | None:
-    """The kernel's structure if it completes the value in its loops."""
+def _loops(plan: Plan, kernel: Kernel, value: str) -> bool:
+    """Whether the kernel completes the value in its loops."""
     s = structure_of(plan, kernel)
-    stage, op = s.made[value]
-    return s if s.accumulates(stage, op) and not s.atomic(value) and s.accumulator.get(value, value) == value else None
+    return bool(s.accumulates(*s.made[value])) and not s.atomic(value) and s.accumulator.get(value, value) == value
 
 
-def _candidates(plan: Plan, kernel: Kernel, value: str) -> Iterator[tuple[Structure, Kernel]]:
-    tiling, limits = tiling_of(plan), limits_of(plan)
-    stages = tuple(s.name for s in plan.graph.stages if s.name in kernel.stages)
-    for grid, loops in assignments(tiling, stages):
-        s = Structure(tiling, stages, grid, loops)
-        if s.atomic(value):
-            yield s, default_kernel(s, kernel.name, limits)
+def _spread(plan: Plan, kernel: Kernel, value: str, host: bool) -> Iterator[Plan]:
+    """Plans in which blocks add the value up; the last casts of it, and of what is then added up too, run on the host."""
+    tiling, graph = tiling_of(plan), plan.graph
+    stages = tuple(s.name for s in graph.stages if s.name in kernel.stages and s.name not in graph.readers(value))
+    for way in assignments(tiling, stages):
+        s = Structure(tiling, stages, way.grid, way.loops)
+        added = [out for out in s.made if s.atomic(out)]
+        if value not in added:
+            continue
+        casts = [r for out in added for r in graph.readers(out) if movable(graph, r) and (r in kernel.stages or (host and out == value))]
+        moved = frozenset(casts) - set(plan.host_stages)
+        left = Structure(tiling, tuple(n for n in stages if n not in moved), way.grid, way.loops)
+        yield _replaced(plan, placed(left, default_kernel(left, kernel.name, limits_of(plan))), moved)
 
 
-def _spread(plan: Plan, kernel: Kernel, value: str) -> Iterator[Kernel]:
-    """Legal kernels of the same stages in which blocks add the value up."""
-    limits = limits_of(plan)
-    yield from (k for s, k in _candidates(plan, kernel, value) if not any(True for _ in kernel_problems(s, k, limits)))
-
-
-def _why_not(plan: Plan, kernel: Kernel, value: str) -> tuple[Refusal, ...]:
-    """The rules that the closest kernel breaks."""
-    limits = limits_of(plan)
-    tried = [tuple(dict.fromkeys(kernel_problems(s, k, limits))) for s, k in _candidates(plan, kernel, value)]
-    none = Refusal("dims-are-placed", kernel.name, f"{value} is summed over one tile only: there is nothing to spread over blocks")
-    return min(tried, key=len, default=(none,))
-
-
-def _replaced(plan: Plan, kernel: Kernel, moved: tuple[str, ...]) -> Plan:
+def _replaced(plan: Plan, kernel: Kernel, moved: frozenset[str]) -> Plan:
     """The plan with the new kernel, the moved stages on the host, and no kernel left empty."""
     kernels = [kernel if k.name == kernel.name else _without(plan, k, moved) for k in plan.kernels]
-    host = tuple(s.name for s in plan.graph.stages if s.name in (*plan.host_stages, *moved))
+    host = tuple(s.name for s in plan.graph.stages if s.name in plan.host_stages or s.name in moved)
     return replace(plan, kernels=tuple(k for k in kernels if k.stages), host_stages=host)
 
 
-def _without(plan: Plan, kernel: Kernel, moved: tuple[str, ...]) -> Kernel:
+def _without(plan: Plan, kernel: Kernel, moved: frozenset[str]) -> Kernel:
     left = tuple(s for s in kernel.stages if s not in moved)
     if not left or left == kernel.stages:
         return replace(kernel, stages=left)
-    fresh = default_kernel(structure_of(plan, replace(kernel, stages=left)), kernel.name, limits_of(plan))
-    return replace(fresh, persistent=kernel.persistent)
+    s = structure_of(plan, replace(kernel, stages=left))
+    return replace(placed(s, default_kernel(s, kernel.name, limits_of(plan))), persistent=kernel.persistent)

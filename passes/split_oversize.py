@@ -10,7 +10,7 @@ import networkx as nx
 from fusion.passes import PassResult, PlanPass
 from fusion.passes.check import kernel_problems, limits_of, structure_of, tiling_of
 from fusion.plan.device import Limits
-from fusion.plan.realize import Realized, realize, why_not
+from fusion.plan.realize import Realized, placed, realize, why_not
 from fusion.plan.search import best_partitions
 from fusion.plan.tiling import Tiling
 from fusion.plan.types import Kernel, Plan, Refusal
@@ -63,7 +63,7 @@ def _parts(plan: Plan, kernel: Kernel, limits: Limits, most: int) -> tuple[Kerne
         best = best_partitions(_order(plan, atoms), cost, (count,), 1).best[count]
         if best:
             chosen = [choose(names) for names in best[0].kernels]
-            return tuple(replace(c.kernel, name=f"{kernel.name}_part{i}") for i, c in enumerate(chosen, 1) if c)
+            return tuple(replace(placed(c.structure, c.kernel), name=f"{kernel.name}_part{i}") for i, c in enumerate(chosen, 1) if c)
     return ()
 
 
@@ -95,7 +95,11 @@ def _why_not(plan: Plan, kernel: Kernel, limits: Limits, most: int) -> list[Refu
     alone = [r for a in atoms.values() if not realize(tiling, a, limits) for r in _placed(a, why_not(tiling, a, limits))]
     if alone or not 0 < most < len(atoms):
         return alone
-    return [Refusal("most", kernel.name, f"does not fit in {most} kernels, and most={most}; it has {len(atoms)} stages that can be apart")]
+    return [
+        Refusal(
+            "most", kernel.name, f"does not fit in the {most} kernels that the option allows; it has {len(atoms)} stages that can be apart"
+        )
+    ]
 
 
 def _placed(stages: Stages, refusals: list[Refusal]) -> list[Refusal]:

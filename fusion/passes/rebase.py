@@ -9,11 +9,9 @@ from fusion.cost.simple import estimate, host_us
 from fusion.graph import StageGraph
 from fusion.passes.base import PassResult
 from fusion.passes.check import kernel_problems, limits_of, plan_problems, structure_of
-from fusion.plan.device import Limits
-from fusion.plan.realize import default_kernel, placements
-from fusion.plan.structure import Structure
+from fusion.plan.realize import default_kernel, placed
 from fusion.plan.tiling import tilings
-from fusion.plan.types import Kernel, Plan, Refusal
+from fusion.plan.types import Kernel, Plan
 
 
 def rebase(plan: Plan, graph: StageGraph, retile: bool = False) -> PassResult[Plan]:
@@ -53,21 +51,18 @@ def _smaller(plan: Plan, graph: StageGraph) -> Iterator[tuple[tuple[str, int], .
 def rebased(plan: Plan, graph: StageGraph, tiles: tuple[tuple[str, int], ...]) -> Plan:
     """The plan for another graph or other tiles, not checked."""
     moved = replace(plan, graph=graph, tiles=tiles)
-    limits = limits_of(plan)
-    return replace(moved, kernels=tuple(_kernel(structure_of(moved, k), k, limits) for k in plan.kernels))
+    return replace(moved, kernels=tuple(_kernel(plan, moved, k) for k in plan.kernels))
 
 
-def _kernel(structure: Structure, old: Kernel, limits: Limits) -> Kernel:
-    """The kernel with its handoffs as they were chosen, or as they are safe where that breaks a rule."""
+def _kernel(before: Plan, after: Plan, old: Kernel) -> Kernel:
+    """The kernel with its handoffs as they were chosen, or as they are safe where that breaks a rule that held before."""
+    structure, limits = structure_of(after, old), limits_of(after)
     fresh = default_kernel(structure, old.name, limits)
     fresh = replace(fresh, stages=old.stages, persistent=old.persistent, threads=min(old.threads, fresh.threads))
     chosen = {h.value: h for h in old.handoffs}
     kept = tuple(replace(chosen.get(h.value, h), level=h.level, direction=h.direction) for h in fresh.handoffs)
-    same = replace(fresh, threads=old.threads, handoffs=kept, placements=placements(structure, kept))
-    if _rules(structure, same, limits) and not _rules(structure, fresh, limits):
-        return fresh
-    return same
-
-
-def _rules(structure: Structure, kernel: Kernel, limits: Limits) -> list[Refusal]:
-    return list(kernel_problems(structure, kernel, limits))
+    same = replace(fresh, threads=old.threads, handoffs=kept)
+    known = {r.rule for r in kernel_problems(structure_of(before, old), old, limits)}
+    broken = [r for r in kernel_problems(structure, same, limits) if r.rule not in known]
+    legal = broken and not any(True for _ in kernel_problems(structure, fresh, limits))
+    return placed(structure, fresh if legal else same)

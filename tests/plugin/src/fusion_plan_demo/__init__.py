@@ -1,0 +1,1 @@
+"""A pass of one's own, in a distribution of its own."""
