@@ -1,0 +1,34 @@
+# ruff: noqa: F841
+import tilelang
+import tilelang.language as T
+
+pass_configs = {
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
+}
+
+
+@tilelang.jit(out_idx=[-1], pass_configs=pass_configs)
+def f():
+    @T.prim_func
+    def main(
+        A: T.Tensor((128, 64), "float16"),
+        B: T.Tensor((128, 64), "float16"),
+        C: T.Tensor((64, 64), "float"),
+    ):
+        with T.Kernel(1, threads=1, is_npu=True) as (cid):
+            a = T.alloc_L1((128, 64), "float16")
+            b = T.alloc_L1((128, 64), "float16")
+            c = T.alloc_L0C((64, 64), "float")
+            T.copy(A[0:128, 0:64], a)
+            T.copy(B[0:128, 0:64], b)
+            T.gemm_v0(a, b, c, transpose_A=True, init=True)
+            T.tile.atomic_add(C[0:64, 0:64], c)
+
+    return main
+
+
+if __name__ == "__main__":
+    print(f().get_kernel_source())
