@@ -19,16 +19,16 @@ def rebase(plan: Plan, graph: StageGraph, retile: bool = False) -> PassResult[Pl
 
     With `retile` the cheapest of the smaller tilings that break no rule is taken before refusing.
     """
-    before = {r.rule: r for r in plan_problems(plan)}
+    before = {(r.rule, r.where) for r in plan_problems(plan)}
     wanted = rebased(plan, graph, plan.tiles)
     problems = plan_problems(wanted)
-    if all(r.rule in before for r in problems):
+    if all((r.rule, r.where) in before for r in problems):
         return PassResult(wanted, wanted != plan)
     fits = (p for t in _smaller(plan, graph) if not plan_problems(p := rebased(plan, graph, t))) if retile else iter(())
     best = min(fits, key=lambda p: (cost_us(p), p.tiles), default=None)
     if best is not None:
         return PassResult(best, True)
-    return PassResult(plan, False, tuple(r for r in problems if r.rule not in before))
+    return PassResult(plan, False, tuple(r for r in problems if (r.rule, r.where) not in before))
 
 
 def cost_us(plan: Plan) -> float:
