@@ -21,7 +21,10 @@ OUTPUT_LIMIT = 20_000
 
 @dataclass
 class Child:
-    """A running job: process id, the pipe that closes when it ends, its folder, and when (monotonic seconds) it is to be killed."""
+    """A running job: process id, the pipe that closes when it ends, its folder, and when (monotonic seconds) it is to be killed.
+
+    `memory` is how many bytes it may use, 0 for any number.
+    """
 
     pid: int
     done: int
@@ -30,13 +33,22 @@ class Child:
     timeout: float
     started: float
     timed_out: bool = False
+    memory: int = 0
+    overgrown: bool = False
+
+    def resident(self) -> int:
+        """Bytes of memory that the job's process uses now."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, ValueError, IndexError):
+            return 0
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
 
-def start(folder: Path, timeout: float, run: Callable[[Path], None], close: Iterable[int]) -> Child:
+def start(folder: Path, timeout: float, run: Callable[[Path], None], close: Iterable[int], memory: int = 0) -> Child:
     """Fork; the child closes `close`, sends its prints to the folder and runs `run`."""
     folder.mkdir(parents=True)
     reader, writer = os.pipe()
@@ -45,7 +57,7 @@ def start(folder: Path, timeout: float, run: Callable[[Path], None], close: Iter
         _in_child(folder, run, [reader, *close])
     os.close(writer)
     now = time.monotonic()
-    return Child(pid, reader, folder, now + timeout, timeout, now)
+    return Child(pid, reader, folder, now + timeout, timeout, now, memory=memory)
 
 
 def _in_child(folder: Path, run: Callable[[Path], None], close: Iterable[int]) -> None:
@@ -73,7 +85,7 @@ def finish(child: Child) -> dict:
     _, status = os.waitpid(child.pid, 0)
     os.close(child.done)
     try:
-        result = _read_result(child.folder)
+        result = None if child.overgrown else _read_result(child.folder)
         output = _read(child.folder / "output.txt")
         if result is None:
             result = {"error": _end(child, status, output), "seconds": time.monotonic() - child.started}
@@ -96,7 +108,9 @@ def _end(child: Child, status: int, output: str) -> dict:
     """The error of a job that ended without a result."""
     step = _read(child.folder / "step")
     place = f" in {step}" if step else ""
-    if child.timed_out:
+    if child.overgrown:
+        kind, message = "memory", f"it used more than {child.memory >> 20} MB of memory{place}"
+    elif child.timed_out:
         kind, message = "timeout", f"the compiler was still running after {child.timeout:g} s{place}"
     elif os.WIFSIGNALED(status):
         kind, message = "crash", f"the compiler died of {_signal_name(os.WTERMSIG(status))}{place}"

@@ -77,7 +77,12 @@ def _compile(job: dict, folder: Path, enter) -> dict:
 
 
 def run(job: dict, folder: Path) -> None:
-    """Lower one job; whatever it raises becomes an error result with the step it was raised in."""
+    """Lower one job, or inspect a user's file; whatever it raises becomes an error result with the step it was raised in."""
+    if "inspect" in job:
+        from .inspector import inspection
+
+        inspection.run(job["inspect"], folder)
+        return
     steps = [""]
 
     def enter(name: str) -> None:

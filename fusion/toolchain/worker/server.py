@@ -24,6 +24,9 @@ from pathlib import Path
 
 from . import children
 
+WATCH_SECONDS = 0.1
+"""How often the memory of a job with a limit is looked at."""
+
 
 @dataclass
 class Client:
@@ -73,6 +76,7 @@ class Server:
             for key, _ in events:
                 key.data(key.fileobj)
             self._kill_late()
+            self._kill_overgrown()
             self._start_queued()
             if self.clients or self.running:
                 self.busy_until = time.monotonic()
@@ -87,7 +91,8 @@ class Server:
         deadlines = [child.deadline for _, child in self.running.values() if not child.timed_out]
         if not self.running and not self.clients:
             deadlines.append(self.busy_until + self.idle)
-        return max(0.0, min(deadlines) - now) if deadlines else 60.0
+        longest = WATCH_SECONDS if any(child.memory for _, child in self.running.values()) else 60.0
+        return min(longest, max(0.0, min(deadlines) - now)) if deadlines else longest
 
     def _accept(self, _listener) -> None:
         sock, _ = self.listener.accept()
@@ -145,7 +150,8 @@ class Server:
             self.served += 1
             folder = self.folder / str(self.served)
             inherited = [self.listener.fileno(), self.selector.fileno(), *self.clients, *self.running]
-            child = children.start(folder, request.timeout, lambda path, request=request: job.run(request.job, path), inherited)
+            run, memory = (lambda path, request=request: job.run(request.job, path)), int(request.job.get("memory", 0))
+            child = children.start(folder, request.timeout, run, inherited, memory)
             self.running[child.done] = (request, child)
             self.selector.register(child.done, selectors.EVENT_READ, self._finish)
             request.client.send({"id": request.id, "state": "started"})
@@ -160,6 +166,12 @@ class Server:
         for _, child in self.running.values():
             if now >= child.deadline and not child.timed_out:
                 child.timed_out = True
+                child.kill()
+
+    def _kill_overgrown(self) -> None:
+        for _, child in self.running.values():
+            if child.memory and not child.overgrown and child.resident() > child.memory:
+                child.overgrown = True
                 child.kill()
 
 
