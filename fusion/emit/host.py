@@ -11,7 +11,6 @@ from fusion.emit.phases import Phases
 from fusion.emit.program import GmParam, KernelProgram
 from fusion.errors import FusionError
 from fusion.graph import Op, Value
-from fusion.graph.evaluate import external_shape
 from fusion.graph.ops import OPS
 from fusion.plan.tiling import Tiling
 from fusion.plan.types import Kernel, Plan
@@ -65,8 +64,12 @@ class _Host:
         self.shapes[name] = shape
         return name
 
+    def external(self, v: Value) -> Shape:
+        """The shape in which a caller passes or gets a value."""
+        return tuple(self.plan.graph.size(axis) for axis in v.layout)
+
     def bring_in(self, v: Value) -> Input:
-        shape = external_shape(self.plan.graph, v)
+        shape = self.external(v)
         self.held[v.name], self.order[v.name] = self.named(v.name, shape), v.dims
         return Input(v.name, self.held[v.name], shape, v.dtype, v.after)
 
@@ -108,7 +111,7 @@ class _Host:
             self.padded[p.value] = self.allocate(f"{p.value}_lanes", p.shape, p.dtype, zero=True)
             self.order[p.value] = value.dims
             return self.padded[p.value]
-        shape = external_shape(self.plan.graph, value) if value.role == "output" else p.shape
+        shape = self.external(value) if value.role == "output" else p.shape
         self.held[p.value] = self.allocate(p.value, shape, p.dtype, p.role == "atomic")
         tensor = gm_tensor(Tiling(self.plan.graph, self.plan.tiles), value)
         self.order[p.value] = () if tensor.packed else tuple(d for axis in tensor.axes for d in axis)
@@ -159,7 +162,7 @@ class _Host:
         for v in graph.outputs:
             if phases.stage[graph.producer(v.name) or ""] == number:
                 tensor = self.held[v.name] if self.order[v.name] == v.dims else self.aligned(v.name, v.name, v.dims)
-                found.append(Result(v.name, tensor, external_shape(graph, v)))
+                found.append(Result(v.name, tensor, self.external(v)))
         return tuple(found)
 
 

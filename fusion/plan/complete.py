@@ -60,7 +60,7 @@ class Completion:
             found = tuple(self._kernel(tiling, k) for k in self.lines.kernels)
             tried.append(_Tried(tiling, found))
         best = min(tried, key=lambda t: (t.broken, t.us))
-        if best.broken and self.check:
+        if best.broken and (self.check or any(k.kernel is None for k in best.kernels)):
             raise self._refused(best.kernels)
         return self._checked(self._made(best.tiling, best.kernels))
 

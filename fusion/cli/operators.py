@@ -1,0 +1,99 @@
+"""The operator that a command line names, with its parameters from --shape and --dtype."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from types import UnionType
+from typing import Union, get_args, get_origin
+
+from fusion.errors import FusionError, did_you_mean
+from fusion.graph import DTYPE_BYTES, Operator, StageGraph
+
+Parameter = int | float | bool | str | None
+ALIASES = {"fp16": "float16", "half": "float16", "bf16": "bfloat16", "fp32": "float32", "float": "float32"}
+_ARTICLE = {int: "an integer", float: "a number", bool: "true or false", str: "a text"}
+
+
+def build(spec: str, shape: tuple[str, ...] = (), dtype: str = "") -> StageGraph:
+    """The graph of the operator `spec` (a name, or path/to/op.py[:name]). Raises FusionError for what does not fit."""
+    operator = load(spec)
+    values = parse_shape(operator, shape)
+    if dtype:
+        values["dtype"] = _dtype(operator, dtype)
+    try:
+        return operator.build(**values)
+    except FusionError as error:
+        raise FusionError(error.what, where=_place(operator, spec, error) or error.where, remedy=error.remedy) from error
+    except Exception as error:
+        place = _place(operator, spec, error) or operator.name
+        raise FusionError(f"{type(error).__name__}: {error}", where=place, remedy="the operator's function fails") from error
+
+
+def load(spec: str) -> Operator[...]:
+    """The operator, where a mistyped name may also have been meant as a command."""
+    import kernels
+
+    is_file = spec.endswith(".py") or ".py:" in spec
+    if not is_file and spec not in kernels.OPERATORS:
+        from fusion.cli.main import COMMANDS
+
+        raise FusionError(f"no operator {spec!r}", remedy=did_you_mean(spec, [*kernels.OPERATORS, *COMMANDS]))
+    return kernels.load(spec)
+
+
+def _place(operator: Operator[...], spec: str, error: Exception) -> str:
+    """`file:line` of the last frame in a user's operator file; "" for an operator of ours."""
+    if ".py" not in spec:
+        return ""
+    file = inspect.getfile(operator.build)
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    return f"{spec.split('.py')[0]}.py:{lines[-1]}" if lines else ""
+
+
+def parse_shape(operator: Operator[...], shape: tuple[str, ...]) -> dict[str, Parameter]:
+    """`("seq_len=4096,window=none",)` as arguments of the operator, by the types that it declares."""
+    known, found = operator.parameters, dict[str, Parameter]()
+    for item in (i.strip() for text in shape for i in text.split(",") if i.strip()):
+        key, equals, text = (part.strip() for part in item.partition("="))
+        if not equals:
+            raise FusionError(f"--shape {item}: no value", remedy="write it like --shape seq_len=4096,window=128")
+        if key not in known:
+            raise FusionError(f"--shape: {operator.name} has no parameter {key!r}", remedy=did_you_mean(key, known))
+        found[key] = _typed(operator.name, known[key], text)
+    return found
+
+
+def _typed(name: str, parameter: inspect.Parameter, text: str) -> Parameter:
+    kinds = _kinds(parameter.annotation)
+    if text.lower() == "none" and type(None) in kinds:
+        return None
+    for kind in (bool, int, float, str):
+        if kind in kinds:
+            value = _convert(kind, text)
+            if value is not None:
+                return value
+    wanted = " or ".join([_ARTICLE[k] for k in (bool, int, float, str) if k in kinds] + (["none"] if type(None) in kinds else []))
+    raise FusionError(f"--shape {parameter.name}={text}: expected {wanted or 'another type'}", where=name)
+
+
+def _kinds(annotation: object) -> tuple[object, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _convert(kind: type[bool] | type[int] | type[float] | type[str], text: str) -> Parameter:
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower())
+    try:
+        return kind(text)
+    except ValueError:
+        return None
+
+
+def _dtype(operator: Operator[...], dtype: str) -> str:
+    name = ALIASES.get(dtype, dtype)
+    if name not in DTYPE_BYTES:
+        raise FusionError(f"--dtype {dtype}: no such dtype", remedy=did_you_mean(dtype, [*DTYPE_BYTES, *ALIASES]))
+    if "dtype" not in operator.parameters:
+        raise FusionError(f"--dtype {dtype}: {operator.name} has no parameter dtype", remedy="leave --dtype out")
+    return name

@@ -1,0 +1,154 @@
+"""From an operator to a program: the plan asked for, its neighbours to compare with, the passes, the sources, the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fusion.emit.emit import emit
+from fusion.emit.program import Program
+from fusion.errors import FusionError
+from fusion.graph import StageGraph
+from fusion.passes import AnyPass, parse_pipeline, run_pipeline
+from fusion.passes.check import plan_problems
+from fusion.plan.device import limits_of
+from fusion.plan.planner import Planned, Planner
+from fusion.plan.text import from_text
+from fusion.plan.types import Plan
+from fusion.toolchain.model import KernelSource, Lowered, LowerError, Target, TirPass
+from fusion.toolchain.progress import Observer
+
+TARGETS: dict[str, tuple[Target, ...]] = {"ascendc": ("ascendc",), "pto": ("pto",), "both": ("ascendc", "pto"), "none": ()}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The plan to go on with, and estimates (or the reason why not) for other counts of kernels."""
+
+    plan: Plan
+    others: dict[int, float | str] = field(default_factory=dict[int, "float | str"])
+    file: str = ""
+
+
+def plan_from_file(graph: StageGraph, path: Path, device: str, target: int | None, check: bool) -> Chosen:
+    """The plan of a file. Raises FusionError if it has not `target` kernels."""
+    limits = limits_of(device)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FusionError(f"--plan {path}: {getattr(error, 'strerror', None) or 'no text file'}", remedy="give a plan file") from error
+    plan = from_text(text, graph, str(path), limits, check=check)
+    if target is not None and target != len(plan.kernels):
+        raise FusionError(f"--target {target}, but {path} has {len(plan.kernels)} kernels", remedy="leave out one of --target and --plan")
+    return Chosen(plan, file=str(path))
+
+
+def best_plan(graph: StageGraph, device: str, target: int | None, compare: bool) -> Chosen:
+    """The cheapest plan with `target` kernels, or of any count; with `compare` the neighbouring counts too."""
+    planner = Planner(graph, limits_of(device), device)
+    if target is not None:
+        found = planner.plan(target, 1)[0]
+        counts = (target - 1, target + 1) if compare else ()
+        return Chosen(found.plan, {n: _estimate(planner, n) for n in counts if 1 <= n <= len(planner.atoms)})
+    tried = {n: _attempt(planner, n) for n in range(1, len(planner.atoms) + 1)}
+    legal = {n: p for n, p in tried.items() if isinstance(p, Planned)}
+    if not legal:
+        raise FusionError(str(tried[1]), where=graph.name)
+    best = min(legal, key=lambda n: (legal[n].us, n))
+    near = (best - 1, best + 1) if compare else ()
+    return Chosen(legal[best].plan, {n: _shown(tried[n]) for n in near if n in tried})
+
+
+def _attempt(planner: Planner, target: int) -> Planned | str:
+    try:
+        return planner.plan(target, 1)[0]
+    except FusionError as error:
+        return error.what
+
+
+def _estimate(planner: Planner, target: int) -> float | str:
+    return _shown(_attempt(planner, target))
+
+
+def _shown(found: Planned | str) -> float | str:
+    return found if isinstance(found, str) else found.us
+
+
+# ---- passes
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The plan after its passes: what they refused, how long they took, and what is left for the compiler to run."""
+
+    plan: Plan
+    refusals: tuple[str, ...]
+    timings: tuple[tuple[str, float], ...]
+    tir_passes: tuple[TirPass, ...]
+
+
+def prepare(plan: Plan, pipeline: str, shown: Callable[[str, Plan], None] | None) -> Prepared:
+    """Runs the passes, then checks every rule. Raises FusionError with the first that is broken."""
+    passes = () if pipeline in ("", "none") else parse_pipeline(pipeline)
+
+    def between(p: AnyPass, left: Plan) -> None:
+        if shown:
+            shown(p.name, left)
+
+    result = run_pipeline(plan, passes, print_between=between)
+    problems = plan_problems(result.artefact)
+    if problems:
+        raise FusionError(f"the plan is not legal: {problems[0]}", where=plan.graph.name, remedy="--passes repair mends what it can")
+    refusals = tuple(f"{name}: {refusal}" for name, refusal in result.refusals)
+    return Prepared(result.artefact, refusals, result.timings, result.tir_passes)
+
+
+def program_of(plan: Plan) -> Program:
+    return emit(plan, limits_of(plan.device))
+
+
+# ---- compiler
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What the compiler made of the kernels; `missing` says why there is no compiler."""
+
+    results: tuple[Lowered, ...] = ()
+    missing: str = ""
+
+    @property
+    def ascendc(self) -> dict[str, str]:
+        return {r.name: r.ascendc for r in self.results if r.ascendc}
+
+
+def compile_program(
+    program: Program,
+    targets: tuple[Target, ...],
+    tir_passes: tuple[TirPass, ...],
+    observer: Observer,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Compiled:
+    """Lowers all kernels. Raises FusionError naming every kernel that the compiler fails on; no compiler at all is not an error."""
+    if not targets:
+        return Compiled()
+    from fusion.toolchain import lower
+
+    sources = [KernelSource(k.name, k.source) for k in program.kernels]
+    results = lower(sources, targets, tir_passes=tir_passes, observer=observer, progress=progress)
+    errors = [(r.name, r.error) for r in results if r.error]
+    real = [(n, e) for n, e in errors if e.kind != "unavailable"]
+    if real:
+        raise _failed(len(results), real)
+    if errors:
+        first = errors[0][1]
+        return Compiled(missing=first.message + (f"; {first.details}" if first.details else ""))
+    return Compiled(tuple(results))
+
+
+def _failed(count: int, errors: list[tuple[str, LowerError]]) -> FusionError:
+    """One line a kernel."""
+    texts = [f"{name} ({e.target}, {e.kind}{f' in {e.pass_name}' if e.pass_name else ''}): {e.message}" for name, e in errors]
+    remedy = "nothing was written; --target-code none writes the sources without the compiler"
+    return FusionError(f"the compiler fails on {len(errors)} of {count} kernels:\n  " + "\n  ".join(texts), remedy=remedy)
