@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -47,7 +48,8 @@ class WorkerState:
 
 def slots() -> int:
     """Jobs that a worker runs at once: one a core, at most MOST_SLOTS."""
-    return max(1, min(MOST_SLOTS, len(os.sched_getaffinity(0))))
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return max(1, min(MOST_SLOTS, usable))
 
 
 def identity(compiler: Compiler) -> str:
@@ -71,7 +73,7 @@ def connect(compiler: Compiler) -> socket.socket:
         _spawn(compiler, name)
         found = _try_connect(name)
     if found is None:
-        raise not_running(name)
+        raise not_running(compiler)
     return found
 
 
@@ -80,14 +82,21 @@ def warm(compiler: Compiler) -> None:
     connect(compiler).close()
 
 
-def not_running(name: str) -> FusionError:
+REMEDIES = {
+    "importable": "run `python -c 'import tilelang'` and mend what it says, or remove that package",
+    "native": "run `fusion-plan toolchain remove`, then `fusion-plan toolchain install`",
+    "emulated": "run `fusion-plan toolchain remove`, then `fusion-plan toolchain install`",
+}
+
+
+def not_running(compiler: Compiler) -> FusionError:
     """The error for a worker that did not start or left on its own, with the end of its log."""
-    log = _log(name)
+    log = _log(identity(compiler))
     tail = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:] if log.exists() else []
     return FusionError(
         "the compiler's worker does not start: " + (" / ".join(tail) or "it left without a word"),
         where=str(log),
-        remedy="run `fusion-plan toolchain remove`, then `fusion-plan toolchain install`",
+        remedy=REMEDIES[compiler.kind],
     )
 
 
@@ -215,7 +224,9 @@ def stop_all() -> int:
             stopped += 1
             _stop(note.stem, pid)
         for path in layout.run().glob(f"{note.stem}.*"):
-            if path.is_file() or path.is_socket():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
                 path.unlink(missing_ok=True)
     return stopped
 

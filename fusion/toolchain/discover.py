@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fusion.toolchain import layout
+from fusion.toolchain import layout, recipe
 
 Kind = Literal["importable", "native", "emulated"]
 
@@ -42,9 +42,15 @@ def _importable() -> Compiler | None:
     if spec is None or spec.origin is None:
         return None
     package = Path(spec.origin).resolve().parent
-    if _templates(package) is None:
+    if _templates(package) is None or not _built(package):
         return None
-    return Compiler("importable", _version(package), package, (sys.executable,), tuple(sorted(os.environ.items())), False)
+    surroundings = {**os.environ, "PYTHONHASHSEED": "0"}
+    return Compiler("importable", _version(package), package, (sys.executable,), tuple(sorted(surroundings.items())), False)
+
+
+def _built(package: Path) -> bool:
+    """Whether the compiler's library is there: in the wheel's package, or in the build folder of a source tree."""
+    return any((package / "lib").glob("libtilelang*")) or any((package.parent / "build").glob("**/libtilelang*"))
 
 
 def _version(package: Path) -> str:
@@ -61,7 +67,7 @@ def _installed() -> Compiler | None:
     except (OSError, ValueError):
         return None
     kind, version, python = manifest["kind"], manifest["version"], manifest["python"]
-    if kind != expected_kind():
+    if kind != expected_kind() or version != recipe.VERSION:
         return None
     return Compiler(kind, version, layout.site() / "tilelang", command(kind, python), environment(python), True)
 

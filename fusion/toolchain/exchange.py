@@ -96,7 +96,7 @@ class Exchange:
         if not self.sent:
             return
         if not self.answered:
-            raise daemon.not_running(daemon.identity(self.compiler))
+            raise daemon.not_running(self.compiler)
         alone = len(self.sent) == 1
         unfinished, self.sent, self.limit = sorted(self.sent), set(), 1
         for index in unfinished:

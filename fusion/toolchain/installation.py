@@ -57,7 +57,7 @@ def possible_kind() -> discover.Kind:
 
 def announcement(kind: discover.Kind) -> str:
     """What an installation is going to do, for the user to read before it does it."""
-    todo = [step for step in steps.all_steps(kind) if not step.done()]
+    todo = steps.unfinished(kind)
     megabytes = {name: sum(getattr(step.sizes(), name) for step in todo) // recipe.MEGABYTE for name in ("download", "disk")}
     how = "run natively" if kind == "native" else "for aarch64, run here by user-mode emulation"
     lines = [
@@ -74,9 +74,8 @@ def _install(kind: discover.Kind, observer: Observer) -> None:
     observer.say(announcement(kind))
     try:
         layout.root().mkdir(parents=True, exist_ok=True)
-        for step in steps.all_steps(kind):
-            if not step.done():
-                _perform(step, observer)
+        while todo := steps.unfinished(kind):
+            _perform(todo[0], observer)
     except OSError as error:
         raise FusionError(
             f"installing in {layout.root()}: {error}", remedy="free space or set FUSION_PLAN_HOME to another folder"
@@ -94,7 +93,7 @@ def _perform(step: steps.Step, observer: Observer) -> None:
 
 def check_space(kind: discover.Kind) -> None:
     """Raise FusionError if the disk has not the space that the missing steps need at their worst."""
-    todo = [step for step in steps.all_steps(kind) if not step.done()]
+    todo = steps.unfinished(kind)
     needed = sum(step.sizes().download + step.sizes().disk for step in todo)
     place = layout.root()
     while not place.exists():

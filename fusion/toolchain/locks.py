@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -17,6 +16,8 @@ def _owner(descriptor: int) -> str:
 @contextlib.contextmanager
 def held(path: Path, waiting: Callable[[str], None] | None = None) -> Generator[None]:
     """Hold the lock file at `path`; if another process has it, call `waiting` with its process id once, then wait for it."""
+    import fcntl  # not on every system that the rest of fusion-plan runs on
+
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

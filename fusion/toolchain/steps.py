@@ -24,14 +24,16 @@ EMULATOR_AT_LEAST = 9
 
 @dataclass(frozen=True)
 class Step:
-    """One step: `name` is its mark and its key in recipe.SIZES; `scratch` are the folders whose growth is its progress."""
+    """One step: `name` is its mark and its key in recipe.SIZES, `result` what it leaves below the toolchain's folder."""
 
     name: str
     title: str
+    result: str
     run: Callable[[Tick], None]
 
     def done(self) -> bool:
-        return _mark(self.name).exists() and _mark(self.name).read_text(encoding="utf-8") == fingerprint()
+        mark = _mark(self.name)
+        return mark.exists() and mark.read_text(encoding="utf-8") == fingerprint() and (layout.root() / self.result).exists()
 
     def perform(self, tick: Tick) -> None:
         self.run(tick)
@@ -58,13 +60,18 @@ def fingerprint() -> str:
 
 def all_steps(kind: discover.Kind) -> list[Step]:
     """The steps for this machine, in order."""
-    compiler = Step("wheels", "compiler (tilelang-ascend, numpy)", _get_wheels)
-    python = Step("sysroot", "Python 3.11 for aarch64", _get_sysroot)
-    emulator = Step("emulator", "user-mode emulator", _get_emulator)
-    check = Step("check", "first start of the compiler", lambda tick: _check(kind, tick))
+    compiler = Step("wheels", "compiler (tilelang-ascend, numpy)", "site", _get_wheels)
+    python = Step("sysroot", "Python 3.11 for aarch64", "sysroot", _get_sysroot)
+    emulator = Step("emulator", "user-mode emulator", "emulator", _get_emulator)
+    check = Step("check", "first start of the compiler", layout.manifest().name, lambda tick: _check(kind, tick))
     if kind == "emulated":
         return [compiler, python, emulator, check]
-    return [compiler, check] if (host_python() and not python.done()) else [compiler, python, check]
+    return [compiler, check] if host_python() else [compiler, python, check]
+
+
+def unfinished(kind: discover.Kind) -> list[Step]:
+    """The steps that are still to do; what one step brings may decide whether another is needed."""
+    return [step for step in all_steps(kind) if not step.done()]
 
 
 def host_python() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,18 +59,15 @@ def test_what_is_put_is_got_and_a_damaged_file_is_nothing() -> None:
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize(
-    ("kind", "kept"), [("fatal", True), ("frontend", True), ("crash", False), ("timeout", False), ("unavailable", False)]
-)
-def test_only_errors_that_the_input_causes_are_kept(kind: str, kept: bool) -> None:
-    cache.put("abc", {"error": {"kind": kind}})
-    assert (cache.get("abc") is not None) == kept
+def test_only_errors_that_the_input_causes_are_kept() -> None:
+    kinds = ("fatal", "frontend", "crash", "timeout", "unavailable")
+    for kind in kinds:
+        cache.put(kind, {"error": {"kind": kind}})
+    assert [kind for kind in kinds if cache.get(kind) is not None] == ["fatal", "frontend"]
 
 
 @pytest.mark.usefixtures("home")
 def test_the_oldest_results_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     monkeypatch.setattr(cache, "MOST_RESULTS", 5)
     monkeypatch.setattr(cache, "KEPT_RESULTS", 3)
     for number in range(6):

@@ -58,7 +58,7 @@ class Machine:
                 manifest = {"kind": "emulated", "version": recipe.VERSION, "python": "sysroot"}
                 layout.manifest().write_text(json.dumps(manifest), encoding="utf-8")
 
-        return steps.Step(name, f"the {name}", run)
+        return steps.Step(name, f"the {name}", "installed.json" if name == "check" else f"{name}.data", run)
 
 
 @pytest.fixture
@@ -102,6 +102,14 @@ def test_steps_of_another_recipe_are_repeated(machine: Machine, monkeypatch: pyt
     monkeypatch.setattr(recipe, "REQUIREMENTS", ("tilelang-ascend==9.9",))
     install(Recorder())
     assert machine.ran.count("wheels") == 2
+
+
+def test_a_step_whose_result_has_gone_is_repeated(machine: Machine) -> None:
+    install(Recorder())
+    layout.manifest().unlink()
+    (layout.root() / "sysroot.data").unlink()
+    install(Recorder())
+    assert machine.ran == ["wheels", "sysroot", "emulator", "check", "sysroot", "check"]
 
 
 def test_of_two_at_once_the_second_waits_and_says_so(machine: Machine) -> None:
@@ -198,6 +206,8 @@ def test_a_manifest_of_another_processor_or_half_written_counts_for_nothing(monk
     layout.root().mkdir(parents=True)
     layout.manifest().write_text(json.dumps({"kind": "emulated", "version": "1", "python": "sysroot"}), encoding="utf-8")
     assert find() is None
+    layout.manifest().write_text(json.dumps({"kind": "native", "version": "0.0.1", "python": "sysroot"}), encoding="utf-8")
+    assert find() is None, "an installation by another release of fusion-plan"
     layout.manifest().write_text('{"kind": "nat', encoding="utf-8")
     assert find() is None
 
@@ -213,6 +223,10 @@ def test_an_importable_compiler_comes_first(machine: Machine, tmp_path: Path, mo
     found = find()
     assert found is not None and found.kind == "emulated", "a tilelang without Ascend templates is another compiler"
     (package / "src/tl_templates/ascend/common.h").touch()
+    found = find()
+    assert found is not None and found.kind == "emulated", "a source tree that is not built cannot run"
+    (package / "lib").mkdir()
+    (package / "lib/libtilelang.so").touch()
     found = find()
     assert found is not None
     assert (found.kind, found.version, found.command, found.stubs) == ("importable", "0.2.0", (sys.executable,), False)

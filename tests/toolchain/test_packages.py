@@ -128,7 +128,7 @@ def test_an_unreachable_index_is_an_error_that_says_it_resumes(tmp_path: Path, m
     for name, value in {"INDEX_URL": "http://127.0.0.1:9/simple", "EXTRA_INDEX_URL": "", "RETRIES": "0", "FIND_LINKS": ""}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    with pytest.raises(FusionError, match="downloading the compiler with pip: .*tilelang-ascend==0.1.4") as caught:
+    with pytest.raises(FusionError, match=r"downloading the compiler with pip: .*tilelang-ascend==0\.1\.4") as caught:
         wheels.download(tmp_path / "wheels", tmp_path / "scratch", lambda: None)
     assert "resumes" in caught.value.remedy
 

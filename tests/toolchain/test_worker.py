@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from fusion.errors import FusionError
 from fusion.toolchain import KernelSource, cache, daemon, discover, find, layout, lower, status, stop, warm
 from fusion.toolchain.discover import Compiler
 from tests.toolchain.samples import kernel, kernel_text
@@ -173,9 +172,10 @@ def test_warming_without_a_compiler_is_quiet(home: Path) -> None:
 
 
 def test_a_lost_worker_names_its_log(real: Path) -> None:
-    error = daemon.not_running("absent")
-    assert isinstance(error, FusionError)
-    assert "absent.log" in error.where and "toolchain install" in error.remedy
+    compiler = installed()
+    error = daemon.not_running(compiler)
+    assert f"{daemon.identity(compiler)}.log" in error.where and "toolchain install" in error.remedy
+    assert "import tilelang" in daemon.not_running(replace(compiler, kind="importable")).remedy
 
 
 def test_kernels_are_lowered_in_the_order_given_whatever_ends_first() -> None:
