@@ -18,6 +18,8 @@ struct Options {
   bool deferred = false;
   bool trace = false;
   bool binary_flags = false;
+  bool outline = false;                   // only issue: no arithmetic on large tiles, and a trace of one block of each kind
+  std::set<int64_t> chosen;               // outline: the blocks to issue; empty: all
   uint64_t seed = 0;
   int vectors = 2, threads = 1;
   int64_t blocks = 0;

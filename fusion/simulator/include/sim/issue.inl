@@ -249,7 +249,13 @@ bool admit(Stream& s, const Instruction& in) {
   return safe;
 }
 
+// In an outline only what control flow may depend on is done: scalar accesses, and loads of small (index) tiles.
+static bool steers(const Instruction& in) {
+  return in.pipe == PIPE_S || (in.pipe == PIPE_MTE2 && in.write && in.write->mem == Mem::UB && in.write->bytes() <= 2048);
+}
+
 void execute(Stream& s, const Instruction& in, Action run) {
+  if (engine.options.outline && !steers(in)) return;
   if (engine.options.deferred || !engine.options.order) return run();
   const int base = s.id * kPipes;
   if (in.pipe != PIPE_S) {

@@ -49,6 +49,8 @@ static Job read_job(const char* path) {
     else if (key == "vectors") in >> o.vectors;
     else if (key == "threads") in >> o.threads;
     else if (key == "blocks") in >> o.blocks;
+    else if (key == "outline") o.outline = true;
+    else if (key == "block") { int64_t b; in >> b; o.chosen.insert(b); }
     else if (key == "drop") { int a, b; in >> a >> b; o.dropped.insert({a, b}); }
     else if (key == "scalar") { std::string v; in >> v; job.scalars.push_back(v); }
     else if (key == "buffer") { GmBuffer b; in >> b.name >> b.role >> b.dtype >> b.lo >> b.hi; engine.gm.buffers.push_back(b); }

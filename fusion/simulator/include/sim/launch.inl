@@ -31,7 +31,34 @@ static void start_block(Core& core, int64_t block) {
   }
 }
 
+// Blocks that issue the same instructions (at any GM addresses) are of one kind.
+static uint64_t kind_of(const Core& core) {
+  uint64_t hash = 1469598103934665603ull;
+  for (const Stream& s : core.streams)
+    for (TraceRecord r : s.trace) {
+      r.gm_offset = 0;
+      uint64_t words[sizeof r / 8];
+      std::memcpy(words, &r, sizeof r);
+      for (uint64_t w : words) hash = (hash ^ w) * 1099511628211ull, hash ^= hash >> 29;
+    }
+  return hash;
+}
+
+// Whether the block's trace is wanted: an outline keeps one of each kind, and notes which kind every block is.
+static bool wanted(const Core& core) {
+  if (!engine.options.outline) return true;
+  static std::map<uint64_t, int64_t> first;
+  const auto [at, fresh] = first.emplace(kind_of(core), core.block);
+  const uint64_t note[4] = {0x3143415254505546ull, uint64_t(core.block), 255u + (uint64_t(at->second) << 8), 0};
+  std::fwrite(note, sizeof note, 1, run.trace);
+  return fresh;
+}
+
 static void write_trace(Core& core) {
+  if (!wanted(core)) {
+    for (Stream& s : core.streams) s.trace.clear();
+    return;
+  }
   for (Stream& s : core.streams) {
     const uint64_t header[4] = {0x3143415254505546ull, uint64_t(core.block), uint64_t(s.id), s.trace.size()};
     std::fwrite(header, sizeof header, 1, run.trace);
@@ -85,6 +112,7 @@ static void work(std::vector<Core*>& mine, const std::function<Core*()>& make) {
     int64_t block;
     {
       std::unique_lock<std::mutex> lock(engine.merge);
+      while (run.next < engine.options.blocks && run.finished[run.next]) ++run.next;
       block = run.next < engine.options.blocks ? run.next++ : -1;
     }
     if (block < 0) break;
@@ -123,6 +151,9 @@ static void run_blocks(int64_t blocks, std::function<void()> body) {
   run.body = std::move(body);
   run.finished.assign(blocks, 0);
   engine.merged[0] = 0;
+  for (int64_t b = 0; b < blocks && !engine.options.chosen.empty(); ++b)
+    if (!engine.options.chosen.count(b)) run.finished[b] = 1, ++run.done;
+  advance_turn(0);
   const int threads = engine.options.deferred ? 1 : int(std::max<int64_t>(1, std::min<int64_t>(engine.options.threads, blocks)));
   std::mutex pool_lock;
   const std::function<Core*()> make = [&] {

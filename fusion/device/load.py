@@ -1,0 +1,128 @@
+"""Device files: finding, reading, checking, writing. A file of one's own may start from another device with `base = "910B3"`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+from fusion.device.model import Device, Number
+from fusion.device.schema import ALL_KEYS, UNITS
+from fusion.errors import FusionError, did_you_mean
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+DATA = Path(__file__).parent / "data"
+HEAD = ("name", "base", "interval", "calibrated")
+POSITIVE = {k for k in ALL_KEYS if not k.endswith((".start", ".drain", ".burst", ".load_start"))}
+Table = Mapping[str, object]
+
+
+def available() -> tuple[str, ...]:
+    """Names of the devices that come with the package."""
+    return tuple(sorted(p.stem for p in DATA.glob("*.toml")))
+
+
+def load(name: str = "910B3") -> Device:
+    """A device by its name, or by the path of a file that ends in .toml. Raises FusionError with the key that is wrong."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.exists():
+            raise FusionError("no such device file", where=name)
+        return loads(path.read_text(), name)
+    return _shipped(name)
+
+
+@lru_cache(maxsize=16)
+def _shipped(name: str) -> Device:
+    by_name = {a.lower(): a for a in available()}
+    found = by_name.get(name.lower().removeprefix("ascend"))
+    if found is None:
+        raise FusionError(f"device {name!r}", where="--device", remedy=did_you_mean(name, available()) + "; or give a .toml file")
+    return loads((DATA / f"{found}.toml").read_text(), f"{found}.toml")
+
+
+def loads(text: str, where: str) -> Device:
+    """A device from the text of its file; `where` is named in errors."""
+    try:
+        table = cast(Table, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise FusionError(f"not TOML: {error}", where=where) from None
+    base = table.get("base")
+    start = load(base) if isinstance(base, str) else Device("", {})
+    numbers = {**start.numbers, **dict(_numbers({k: v for k, v in table.items() if k not in HEAD}, where))}
+    missing = [k for k in ALL_KEYS if k not in numbers]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise FusionError(f"{missing[0]} is missing{more}", where=where, remedy='give it, or start from a known device: base = "910B3"')
+    device = replace(start, name=str(table.get("name") or Path(where).stem), numbers=numbers)
+    return _uncertainty(device, table, where)
+
+
+def _uncertainty(device: Device, table: Table, where: str) -> Device:
+    interval, calibrated = table.get("interval", device.interval), table.get("calibrated", list(device.calibrated))
+    if not isinstance(interval, int | float) or isinstance(interval, bool) or not 0 <= interval < 10:
+        raise FusionError(f"interval = {interval!r}, expected a number such as 0.15", where=where)
+    if not isinstance(calibrated, list):
+        raise FusionError("calibrated must be a list of keys", where=where)
+    return replace(device, interval=float(interval), calibrated=tuple(str(k) for k in cast("list[object]", calibrated)))
+
+
+def _numbers(table: Table, where: str, prefix: str = "") -> Iterator[tuple[str, Number]]:
+    for key, entry in table.items():
+        name = f"{prefix}{key}"
+        if name in ALL_KEYS:
+            yield name, _number(name, entry, where)
+        elif isinstance(entry, dict) and "value" not in entry and any(k.startswith(f"{name}.") for k in ALL_KEYS):
+            yield from _numbers(cast(Table, entry), where, f"{name}.")
+        else:
+            raise FusionError(f"{name} is no key of a device file", where=where, remedy=did_you_mean(name, ALL_KEYS))
+
+
+def _number(key: str, entry: object, where: str) -> Number:
+    units = UNITS[ALL_KEYS[key]]
+    example = f'{key.rsplit(".", 1)[-1]} = {{ value = 1, unit = "{next(iter(units))}", source = "where it is from" }}'
+    if not isinstance(entry, dict):
+        raise FusionError(f"{key} = {entry!r} has no unit and no source", where=where, remedy=f"write {example}")
+    table = cast(Table, entry)
+    lacking = [f for f in ("value", "unit", "source") if f not in table]
+    if lacking:
+        raise FusionError(f"{key} has no {lacking[0]}", where=where, remedy=f"write {example}")
+    value, unit = table["value"], table["unit"]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise FusionError(f"{key}: value {value!r} is no number", where=where)
+    if value < 0 or (value == 0 and key in POSITIVE):
+        raise FusionError(f"{key}: value {value} must be {'positive' if key in POSITIVE else 'zero or more'}", where=where)
+    if unit not in units:
+        raise FusionError(f"{key}: unit {unit!r}", where=where, remedy=f"known units of it: {', '.join(units)}")
+    return Number(float(value), str(unit), str(table["source"]))
+
+
+def save(device: Device, note: str = "") -> str:
+    """The text of a device file: `loads(save(d), ...) == d`."""
+    lines = [*(f"# {line}" for line in note.splitlines()), f'name = "{device.name}"', f"interval = {device.interval:g}"]
+    lines.append(f"calibrated = [{', '.join(_quoted(k) for k in device.calibrated)}]")
+    section = ""
+    for key in ALL_KEYS:
+        table, _, leaf = key.rpartition(".")
+        lines += ["", f"[{table}]"] if table != section else []
+        section = table
+        n = device.numbers[key]
+        lines.append(f"{leaf} = {{ value = {n.value:.6g}, unit = {_quoted(n.unit)}, source = {_quoted(n.source)} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def describe(device: Device) -> str:
+    """All numbers, one a line: key, value, unit, source."""
+    return "\n".join(f"{k:22} {n.value:>10g} {n.unit:8} {n.source}" for k, n in device.numbers.items())

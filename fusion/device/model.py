@@ -1,0 +1,80 @@
+"""A device as the timeline and the cost model see it: named numbers in base units, each with its unit, source and uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from fusion.device.schema import ALL_KEYS, UNITS
+from fusion.plan.device import Limits
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number as a device file gives it."""
+
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """All numbers of a device by key (`gm.latency`); `device[key]` is in the base unit: bytes, ns, bytes/ns, cycles, MHz.
+
+    `interval` is the relative half width of a prediction, from calibration; 0 where the device was never calibrated.
+    `calibrated` are the keys that a calibration has set.
+    """
+
+    name: str
+    numbers: Mapping[str, Number]
+    interval: float = 0.0
+    calibrated: tuple[str, ...] = ()
+
+    def __getitem__(self, key: str) -> float:
+        return self._base[key]
+
+    @cached_property
+    def _base(self) -> dict[str, float]:
+        return {k: n.value * UNITS[ALL_KEYS[k]][n.unit] for k, n in self.numbers.items()}
+
+    @property
+    def ghz(self) -> float:
+        return self["cores.clock"] / 1e3
+
+    @property
+    def cube_cores(self) -> int:
+        return int(self["cores.cube"])
+
+    def ns(self, key: str) -> float:
+        """Nanoseconds of a number given in cycles."""
+        return self[key] / self.ghz
+
+    @property
+    def peak_tflops(self) -> float:
+        """fp16 multiply and add of all Cube cores."""
+        return 2.0 * self["cube.macs"] * self.cube_cores * self.ghz / 1e3
+
+    @property
+    def hbm_gb_s(self) -> float:
+        return self["gm.hbm_rate"]
+
+    def chip_rate(self, hit: float) -> float:
+        """Bytes a nanosecond of all cores together: 1 / (h / L2 + (1 - h) / HBM)."""
+        return 1.0 / (hit / self["gm.l2_rate"] + (1.0 - hit) / self["gm.hbm_rate"])
+
+    def with_values(self, values: Mapping[str, float], source: str = "set by the caller") -> Device:
+        """The same device with some numbers replaced, given in base units."""
+        numbers = dict(self.numbers)
+        for key, value in values.items():
+            old = numbers[key]
+            numbers[key] = Number(value / UNITS[ALL_KEYS[key]][old.unit], old.unit, source)
+        return replace(self, numbers=numbers)
+
+    def limits(self) -> Limits:
+        """What legality depends on."""
+        sizes = {m: int(self[f"memory.{m}"]) for m in ("ub", "l1", "l0a", "l0c")}
+        return Limits(
+            **sizes, cube_cores=self.cube_cores, cross_flags=int(self["sync.cross_flags"]), flag_depth=int(self["sync.flag_depth"])
+        )
