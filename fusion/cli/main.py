@@ -69,6 +69,8 @@ def main() -> None:
         cli.main(standalone_mode=False)
     except FusionError as error:
         _fail(str(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else HELP)
     except click.NoSuchOption as error:
         _fail(f"no option {error.option_name}", did_you_mean(error.option_name, _options(error.ctx)))
     except click.ClickException as error:

@@ -110,10 +110,11 @@ def _tell(
 
 
 def _print(summary: Summary, written: tuple[Path, ...], reasons: list[str], refusals: tuple[str, ...], timings: dict[str, float]) -> None:
-    from fusion.output.table import console, table
+    from fusion.output.table import console, table, title, totals
 
+    click.echo(title(summary))
     console().print(table(summary))
-    click.echo("\nWhy this plan:\n" + "\n".join(f"  {line}" for line in reasons))
+    click.echo(f"{totals(summary)}\n\nWhy this plan:\n" + "\n".join(f"  {line}" for line in reasons))
     for line in refusals:
         click.echo(f"  pass {line}")
     for name, seconds in timings.items():

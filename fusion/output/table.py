@@ -19,7 +19,7 @@ def console() -> Console:
 
 def table(summary: Summary) -> Table:
     """One row a kernel."""
-    made = Table(show_lines=True, title=_title(summary), title_justify="left", caption=_caption(summary), caption_justify="left")
+    made = Table(show_lines=True)
     for name in ("kernel: stages", "grid, loops", "on-chip bytes of capacity", "handoffs (slots, flag)"):
         made.add_column(name, overflow="fold")
     made.add_column("GM workspace", justify="right")
@@ -31,13 +31,15 @@ def table(summary: Summary) -> Table:
     return made
 
 
-def _title(summary: Summary) -> str:
+def title(summary: Summary) -> str:
+    """What is planned."""
     tiles = " ".join(f"{d}={t}" for d, t in summary.plan.tiles)
     count = len(summary.kernels)
     return f"{summary.plan.graph.name} in {count} kernel{'s' if count > 1 else ''} on {summary.plan.device}, tiles {tiles}"
 
 
-def _caption(summary: Summary) -> str:
+def totals(summary: Summary) -> str:
+    """The numbers of the whole plan."""
     host = f"; host runs {' '.join(summary.plan.host_stages)}" if summary.plan.host_stages else ""
     syncs = f"{summary.host_syncs} host sync{'' if summary.host_syncs == 1 else 's'}"
     return f"{summary.total_us:.0f} us estimated, {syncs}, {size(summary.between_bytes)} between kernels{host}"
