@@ -4,10 +4,8 @@
 
 namespace sim {
 
-static const char* event_name(int from, int to) {
-  static thread_local std::string text;
-  text = std::string(kPipeNames[from]) + "_" + kPipeNames[to];
-  return text.c_str();
+static std::string flag_name(int from, int to, int id) {
+  return std::string(kPipeNames[from]) + "_" + kPipeNames[to] + "(" + std::to_string(id) + ")";
 }
 
 Clock released(Stream& s, int pipe) {
@@ -23,7 +21,7 @@ Clock released(Stream& s, int pipe) {
 
 static bool valid_flag(Stream& s, int from, int to, int id, Op op) {
   if (id >= 0 && id < kLocalFlags) return true;
-  report(s, "flag-id", "flag", "error", Mem::GM, {}, std::string(event_name(from, to)) + " uses event id " + std::to_string(id) + "; the ids are 0 to 7", s.line, op, from);
+  report(s, "flag-id", "flag", "error", Mem::GM, {}, flag_name(from, to, id) + ": the event ids are 0 to 7", s.line, op, from);
   return false;
 }
 
@@ -37,12 +35,11 @@ void set_flag(Stream& s, int from, int to, int id) {
     return;
   }
   auto& up = s.flags[from][to][id];
-  const std::string name = std::string(event_name(from, to)) + "(" + std::to_string(id) + ")";
   if (!up.empty())
-    report(s, "flag-set-twice", "flag", "error", Mem::GM, {}, name + " is set again before anything waits for it; first set at line " + std::to_string(up.back().line), s.line, Op::SetFlag, from);
+    report(s, "flag-set-twice", "flag", "error", Mem::GM, {}, flag_name(from, to, id) + " is set again before anything waits for it; first set at line " + std::to_string(up.back().line), s.line, Op::SetFlag, from);
   s.last_set_line[from][to][id] = s.line;
   if (int& waiting = s.wait_line[from][to][id]) {
-    report(s, "wait-before-set", "flag", "error", Mem::GM, {}, name + " is waited for at line " + std::to_string(waiting) + " before it is set", s.line, Op::SetFlag, from);
+    report(s, "wait-before-set", "flag", "error", Mem::GM, {}, flag_name(from, to, id) + " is waited for at line " + std::to_string(waiting) + " before it is set", s.line, Op::SetFlag, from);
     waiting = 0;
     s.clock[to].join(released(s, from));
     return;
@@ -54,11 +51,10 @@ void wait_flag(Stream& s, int from, int to, int id) {
   if (dropped(s)) return;
   note_sync(s, TraceKind::Wait, from, to, id);
   if (!valid_flag(s, from, to, id, Op::WaitFlag)) return;
-  const std::string name = std::string(event_name(from, to)) + "(" + std::to_string(id) + ")";
   if (engine.options.deferred) {
     int& raised = s.raised[from][to][id];
     if (to != PIPE_S) return push_deferred(s, to, Deferred{Deferred::Wait, {}, from * kLocalFlags + id, s.line});
-    wait_until(s, [&raised] { return raised > 0; }, "flag " + name, s.line);
+    wait_until(s, [&raised] { return raised > 0; }, "flag " + flag_name(from, to, id), s.line);
     --raised;
     return;
   }
@@ -67,7 +63,7 @@ void wait_flag(Stream& s, int from, int to, int id) {
     s.clock[to].join(up.front().clock);
     up.erase(up.begin());
   } else if (to == PIPE_S) {
-    wait_until(s, [] { return false; }, "flag " + name, s.line);
+    wait_until(s, [] { return false; }, "flag " + flag_name(from, to, id), s.line);
   } else {
     s.wait_line[from][to][id] = s.line;
   }
@@ -100,11 +96,11 @@ static void raise_cross(Stream& s, CrossCounter& counter, const FlagSet& set, in
   ++counter.sets;
   while (!counter.taken.empty() && set.clock.t[counter.taken.front().first] >= counter.taken.front().second) counter.taken.pop_front(), ++counter.known;
   const uint64_t outstanding = counter.sets - counter.known;
-  const std::string name = "cross-core flag " + std::to_string(id) + " of " + kStreamNames[target];
+  const auto name = [&] { return "cross-core flag " + std::to_string(id) + " of " + kStreamNames[target]; };
   if (outstanding > kCrossCounterLimit)
-    report(s, "cross-flag-counter", "flag", "error", Mem::GM, {}, name + " can reach " + std::to_string(kCrossCounterLimit + 1) + " sets that nothing has taken; its counter holds " + std::to_string(kCrossCounterLimit), set.line, Op::CrossCoreSetFlag, PIPE_S);
+    report(s, "cross-flag-counter", "flag", "error", Mem::GM, {}, name() + " can reach " + std::to_string(kCrossCounterLimit + 1) + " sets that nothing has taken; its counter holds " + std::to_string(kCrossCounterLimit), set.line, Op::CrossCoreSetFlag, PIPE_S);
   else if (outstanding > 1)
-    report(s, "cross-flag-not-binary-safe", "flag", engine.options.binary_flags ? "error" : "warning", Mem::GM, {}, name + " can be set again before the last set is taken: right only if the flag counts", set.line, Op::CrossCoreSetFlag, PIPE_S);
+    report(s, "cross-flag-not-binary-safe", "flag", engine.options.binary_flags ? "error" : "warning", Mem::GM, {}, name() + " can be set again before the last set is taken: right only if the flag counts", set.line, Op::CrossCoreSetFlag, PIPE_S);
   counter.pending.push_back(set);
 }
 

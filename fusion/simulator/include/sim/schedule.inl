@@ -119,6 +119,7 @@ static void report_leftovers(Core& core) {
     for (int a = 0; a < kPipes; ++a)
       for (int b = 0; b < kPipes; ++b)
         for (int id = 0; id < kLocalFlags; ++id) {
+          if (s.flags[a][b][id].empty() && !s.wait_line[a][b][id]) continue;
           const std::string name = std::string(kPipeNames[a]) + "_" + kPipeNames[b] + "(" + std::to_string(id) + ")";
           for (const FlagSet& set : s.flags[a][b][id])
             report(s, "flag-left-set", "flag", "error", Mem::GM, {}, name + " is set and nothing waits for it", set.line, Op::SetFlag, a);
