@@ -27,7 +27,9 @@ class CompensateGemm(GraphPass):
 
     Options: `stages` and `values` limit it to some Cube stages (`dk+dq`) or results; `retile` allows smaller tiles to make room in a plan.
     Refuses when: an operand asked for was not rounded by a Vector stage, or (in a plan) the second tile does not fit a memory or the flags.
-    Source: x = r(x) + (x - r(x)); the difference is exact in fp32, and its own rounding loses 2^-11 of 2^-11 of x (fp16).
+    Source: x = r(x) + (x - r(x)); the difference is exact in fp32, and its own rounding loses 2^-11 of 2^-11 of x (fp16). In attention
+    backward with 4 heads in one group, 131 positions of 64, fp16, the shares of dQ, dK, dV within the tolerance (0.99 is needed) are 0.989,
+    0.972, 0.986 without, 0.995, 0.985, 0.986 with retain-in-ub, and 0.999, 0.998, 1.000 with both.
     """
 
     name: ClassVar[str] = "compensate-gemm"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fusion.graph import verify
+from fusion.plan import device
 from fusion.plan.device import Limits
 from fusion.plan.rules import KERNEL_RULES, PLAN_RULES, memory_fits, structure_refusals
 from fusion.plan.structure import Structure
@@ -14,8 +15,7 @@ from fusion.plan.types import Kernel, Plan, Refusal
 
 def limits_of(plan: Plan) -> Limits:
     """The limits of the plan's device."""
-    del plan
-    return Limits()
+    return device.limits_of(plan.device)
 
 
 def tiling_of(plan: Plan) -> Tiling:
