@@ -121,6 +121,24 @@ def readable_errors(stderr: str, source: list[str]) -> list[str]:
     return found[:3] or stderr.splitlines()[-3:]
 
 
+def prune(keep_headers: int = 6, kernel_bytes: int = 512 << 20) -> None:
+    """Bounds the cache: the newest precompiled headers (tens of MB each) and runtimes, and the kernels used last."""
+
+    def newest(pattern: str) -> list[Path]:
+        found = [(path.stat().st_mtime, path) for path in cache().glob(pattern) if path.exists()]
+        return [path for _, path in sorted(found, key=lambda pair: pair[0], reverse=True)]
+
+    for path in newest("prelude-*")[keep_headers:]:
+        shutil.rmtree(path, ignore_errors=True)
+    for path in newest("runtime-*.o")[keep_headers:]:
+        path.unlink(missing_ok=True)
+    total = 0
+    for path in newest("kernel-*"):
+        total += path.stat().st_size
+        if total > kernel_bytes:
+            path.unlink(missing_ok=True)
+
+
 def publish(make: Path, target: Path) -> Path:
     """Moves a finished file into the cache in one step, so that a parallel build never sees half of it."""
     os.replace(make, target)
@@ -161,6 +179,8 @@ def prelude(kernel: Kernel, templates: Path | None) -> tuple[Path, list[str]]:
             made = Path(folder) / "prelude.hpp.gch"
             run_compiler([*FLAGS, *KERNEL_FLAGS, *flags, "-x", "c++-header", str(header), "-o", str(made)], "simulator headers")
             publish(made, header.with_suffix(".hpp.gch"))
+        prune()
+    os.utime(header.parent)
     return header, flags
 
 
@@ -169,10 +189,11 @@ def build(ascendc: str, kernel: Kernel, templates: Path | None = None) -> Path:
     header, flags = prelude(kernel, templates)
     target = cache() / f"kernel-{digest([header.parent.name, ascendc])}"
     if target.exists():
+        os.utime(target)  # prune keeps what was used last
         return target
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
         source, made = Path(folder) / "generated.cpp", Path(folder) / "kernel"
         source.write_text(rewrite(ascendc, kernel))
-        arguments = [*FLAGS, *KERNEL_FLAGS, *flags, "-include", str(header), str(source), str(runtime_object()), "-o", str(made)]
+        arguments = [*FLAGS, *KERNEL_FLAGS, *flags, "-include", str(header), str(source), str(runtime_object()), "-s", "-o", str(made)]
         run_compiler(arguments, kernel.name, ascendc.splitlines())
         return publish(made, target)
