@@ -46,13 +46,13 @@ def gqa_sink_bwd(
     Q = g.input("Q", "b (n g) q d", dtype)
     K = g.input("K", "b n k d", dtype)
     V = g.input("V", "b n k d", dtype)
-    sink = g.input("sink", "(n g)", "float32")
+    sink = g.input("sink", "(n g)", dtype)
     dO = g.input("dO", "b (n g) q d", dtype, after="O")
     seen = k <= q if window is None else (k <= q) & (q - k < window)
 
     with g.scan("k"):
-        m = g.state("m", "b n g q", init=sink)
-        l = g.state("l", "b n g q", init=1.0)  # noqa: E741
+        m = g.state("m", "b n g q", init=MASKED)
+        l = g.state("l", "b n g q", init=0.0)  # noqa: E741
         o = g.state("o", "b n g q d", init=0.0)
         with g.cube("fwd_qk"):
             fs = g.let("fs", contract(Q, K, over="d"))
@@ -71,13 +71,17 @@ def gqa_sink_bwd(
         g.carry(l, l_new)
         g.carry(o, o_new)
     with g.vector("fwd_finish"):
-        O = g.let("O", cast(o_new / l_new, dtype))  # noqa: E741
-        lse = g.let("lse", m_new + log(l_new))
+        sink_f = g.let("sink_f", cast(sink, "float32"))
+        m_all = g.let("m_all", maximum(m_new, sink_f))
+        beta = g.let("beta", exp(m_new - m_all))
+        l_all = g.let("l_all", l_new * beta + exp(sink_f - m_all))
+        O = g.let("O", cast(o_new * (beta / l_all), dtype))  # noqa: E741
+        lse = g.let("lse", m_all + log(l_all))
 
     with g.vector("preprocess"):
         delta = g.let("delta", total(cast(O, "float32") * cast(dO, "float32"), over="d"))
     with g.vector("dsink"):
-        dsink = g.let("dSink", total(exp(sink - lse) * delta * -1.0, over="b q"))
+        dsink = g.let("dsink_acc", total(exp(cast(sink, "float32") - lse) * delta * -1.0, over="b q"))
     with g.cube("qk"):
         s = g.let("s", contract(Q, K, over="d"))
     with g.vector("softmax"):
@@ -100,10 +104,13 @@ def gqa_sink_bwd(
     with g.vector("cast_dv"):
         dV = g.let("dV", cast(dv, dtype))
 
+    with g.vector("cast_dsink"):
+        dSink = g.let("dSink", cast(dsink, dtype))
+
     g.output(O, "b (n g) q d")
     g.output(lse, "b (n g) q")
     g.output(dQ, "b (n g) q d")
     g.output(dK, "b n k d")
     g.output(dV, "b n k d")
-    g.output(dsink, "(n g)")
+    g.output(dSink, "(n g)")
     return g.build()

@@ -124,6 +124,11 @@ class KernelBuilder:
             parts.append(self.lane_text(value.name, split))
         return f"{name}[{', '.join(parts)}]"
 
+    def place(self, value: Value, split: str = "") -> str:
+        """As region, but only its first element: the compiler reads the slices of an atomic sum in a wrong order."""
+        name, _, parts = self.region(value, split).partition("[")
+        return f"{name}[{', '.join(p.split(':')[0].strip() for p in parts.removesuffix(']').split(', '))}]"
+
     def axis_text(self, axis: tuple[str, ...], split: str) -> str:
         starts = {d: self.rows_text(d, split) for d in axis}
         start = flat_index(self.tiling, axis, starts)

@@ -111,8 +111,7 @@ class CubeEmitter:
         """L0C -> GM, rounded to the value's dtype on the way, atomically where other blocks add to the same place."""
         atomic = self.b.structure.atomic(value.name)
         self.b.param(value, "atomic" if atomic else "output")
-        region = self.b.region(value)
-        text = f"T.tile.atomic_add({region}, {tile.name})" if atomic else f"T.copy({tile.name}, {region})"
+        text = f"T.tile.atomic_add({self.b.place(value)}, {tile.name})" if atomic else f"T.copy({tile.name}, {self.b.region(value)})"
         self.b.add(level, stage.name, text)
 
     def wait_free(self, stage: Stage, handoff: Handoff) -> None:

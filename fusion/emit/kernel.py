@@ -8,7 +8,7 @@ from fusion.emit.builder import LEVELS, KernelBuilder
 from fusion.emit.cube import CubeEmitter
 from fusion.emit.expr import tile_limits
 from fusion.emit.layout import ambiguous, tidy
-from fusion.emit.program import KernelProgram, Line
+from fusion.emit.program import KernelProgram, Line, TileBuffer
 from fusion.emit.vector import VectorEmitter
 from fusion.plan.masks import tile_range
 from fusion.plan.structure import Structure
@@ -77,12 +77,15 @@ def _assemble(b: KernelBuilder) -> list[Line]:
     graph, kernel = b.tiling.graph, b.kernel
     uses_vid = any("vid" in line.text for level in LEVELS for line in b.lines[level])
     names = "cid, vid" if uses_vid else "cid, _"
+    if kernel.threads == 1:
+        names = "cid"
     constants = _constants(b)
     plain = [*ambiguous(b.params), f'"""{kernel.name}: {", ".join(kernel.stages)} of {graph.name}."""', "", *HEADER.splitlines(), "", ""]
     plain += ["@tilelang.jit(pass_configs=pass_configs)", f"def {kernel.name}():", *constants, *([""] if constants else [])]
     plain += ["    @T.prim_func", "    def main(", *_signature(b), "    ):"]
     threads = ", threads=1" if kernel.threads == 1 else ""
-    plain += [f"        with T.Kernel({b.blocks}{threads}, is_npu=True) as ({names}):"]
+    unused = "  # noqa: RUF059" if b.tasks == 1 and not any("cid" in x.text for v in LEVELS for x in b.lines[v]) else ""
+    plain += [f"        with T.Kernel({b.blocks}{threads}, is_npu=True) as ({names}):{unused}"]
     lines = [Line(t, "") for t in plain]
     pad = " " * 12
     lines += [Line(f"{pad}{buffer}", "") for buffer in _allocations(b)]
@@ -119,8 +122,14 @@ def _signature(b: KernelBuilder) -> list[str]:
 
 
 def _allocations(b: KernelBuilder) -> list[str]:
-    function = {"l1": "alloc_shared", "ub": "alloc_shared", "l0c": "alloc_fragment"}
-    return [f'{x.name} = T.{function[x.scope]}({x.shape!r}, "{x.dtype}")' for x in sorted(b.buffers.values(), key=lambda x: x.scope)]
+    return [f'{x.name} = T.{_allocator(x)}({x.shape!r}, "{x.dtype}")' for x in sorted(b.buffers.values(), key=lambda x: x.scope)]
+
+
+def _allocator(buffer: TileBuffer) -> str:
+    """The compiler infers L1 or UB from how a shared buffer is used; one that no gemm reads must be told."""
+    if buffer.name.endswith("_free_l1"):
+        return "alloc_L1"
+    return "alloc_fragment" if buffer.scope == "l0c" else "alloc_shared"
 
 
 def _decode(b: KernelBuilder) -> list[str]:

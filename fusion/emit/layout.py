@@ -37,7 +37,10 @@ def fit(line: str) -> list[str]:
         return [line]
     items = split_items(line[start + 1 : end])
     body = f"{indent}    {', '.join(items)}"
-    inner = [body] if len(body) <= WIDTH or len(items) == 1 else [x for i in items for x in fit(f"{indent}    {i},")]
+    if len(body) <= WIDTH:
+        inner = [body]
+    else:
+        inner = fit(body) if len(items) == 1 else [x for i in items for x in fit(f"{indent}    {i},")]
     return [line[: start + 1], *inner, indent + line[end:]]
 
 

@@ -43,6 +43,8 @@ class VectorEmitter:
         """Writes an operation, what it needs before, and the store or handoff of its result."""
         self.now = position
         value = self.b.tiling.graph.value(op.out)
+        if not self.b.tiling.shape(op.out) and OPS[op.fn].form != "reduce":
+            return  # a number for each block: worked out as a vector where it meets a tile
         self.b.add(level, stage.name, f"# {formula(op)}")
         form = OPS[op.fn].form
         if form == "reduce":
@@ -107,9 +109,20 @@ class VectorEmitter:
         made_here = self.b.structure.unit(value)
         if made_here == "cube":
             return self.take_over(stage, v, part, level)
+        if made_here == "vector" and not own:
+            return self.lane_value(v, as_lanes, part, level)
         if made_here == "vector":
             raise AssertionError(f"{value} should be in UB split {part!r}")
         return self.load(stage, v, as_lanes, part, level)
+
+    def lane_value(self, v: Value, dims: tuple[str, ...], split: str, level: Level) -> Tile:
+        """A value without tiled dims that the kernel computes, as a vector as long as the tile that it meets."""
+        stage, op = self.b.structure.made[v.name]
+        args = [a if isinstance(a, float) else self.fetch(stage, a, dims, split, level).name for a in op.args]
+        out = self.kept_tile(v, dims, split, f"{v.name}_ub")
+        self.b.add(level, stage.name, f"# {formula(op)}", *self.code(op, out, args, split))
+        self.tiles[(v.name, split, dims)] = out
+        return out
 
     def load(self, stage: Stage, v: Value, dims: tuple[str, ...], split: str, level: Level) -> Tile:
         """GM -> UB, as early as the value's dims allow if the kernel loops."""
@@ -430,8 +443,8 @@ class VectorEmitter:
         """UB -> GM, atomically where other blocks add to the same place."""
         atomic = self.b.structure.atomic(value.name)
         self.b.param(value, "atomic" if atomic else "output")
-        region = self.b.region(value, split)
-        text = f"T.tile.atomic_add({region}, {out.name})" if atomic else f"T.copy({out.name}, {region})"
+        place, region = self.b.place(value, split), self.b.region(value, split)
+        text = f"T.tile.atomic_add({place}, {out.name})" if atomic else f"T.copy({out.name}, {region})"
         self.b.add(level, stage.name, text)
 
     # ---- states of a scan

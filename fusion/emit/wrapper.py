@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusion.emit.autograd import autograd_class
 from fusion.emit.hostprogram import Allocate, Apply, Arg, HostProgram, Lanes, Launch, Phase, Reorder, Shape, Step, SumLanes
-from fusion.emit.layout import ambiguous, fit, listed
+from fusion.emit.layout import WIDTH, ambiguous, fit, listed
 from fusion.graph.types import Operand
 from fusion.plan.types import Plan
 
@@ -104,13 +104,20 @@ def _phase(plan: Plan, host: HostProgram, phase: Phase) -> list[str]:
     doc = f'    """{", ".join(results) or "Nothing yet"}{later}."""'
     lines = [f"def {phase.name}({', '.join(_parameters(host, phase))}):", *([doc] if len(doc) <= 140 else [])]
     if index:
-        lines += listed("    ", list(host.phases[index - 1].saved), " = saved") if host.phases[index - 1].saved else []
+        lines += _unpacked(list(host.phases[index - 1].saved))
     lines += [f'    {n} = _checked("{n}", {n})' for n in phase.inputs]
     lines += _device(host, phase, index)
     for step in phase.steps:
         lines += _step(plan, host, step)
     returned = [_result(host, r.tensor, r.shape) for r in phase.results]
     return lines + _return(returned, list(phase.saved), index + 1 < len(host.phases))
+
+
+def _unpacked(saved: list[str]) -> list[str]:
+    if not saved:
+        return []
+    line = f"    {', '.join(saved)} = saved"
+    return [line] if len(saved) > 1 and len(line) <= WIDTH else listed("    (", saved, ",) = saved" if len(saved) == 1 else ") = saved")
 
 
 def _device(host: HostProgram, phase: Phase, index: int) -> list[str]:

@@ -155,7 +155,8 @@ class _KernelChoice:
         legal: _Found | None = None
         least: _Found | None = None
         for kernel, structure in self._candidates():
-            refusals = tuple(dict.fromkeys(kernel_refusals(structure, kernel, self.file.limits)))
+            broken = (*self._contradictions(kernel), *kernel_refusals(structure, kernel, self.file.limits))
+            refusals = tuple(dict.fromkeys(broken))
             us = estimate(structure, kernel).us if not refusals else float("inf")
             found = _Found(kernel, us, refusals)
             if not refusals and (legal is None or us < legal.us):
@@ -197,28 +198,21 @@ class _KernelChoice:
 
     def _overridden(self, structure: Structure, kernel: Kernel) -> Kernel:
         given = {h.value: h for h in self.lines.handoffs}
-        for value, line in given.items():
-            if value not in {h.value for h in kernel.handoffs}:
-                crossing = [h.value for h in kernel.handoffs]
-                raise self.file.lines.error(
-                    line.line, f"{value} does not go between Cube and Vector in kernel {kernel.name}", did_you_mean(value, crossing)
-                )
         handoffs = tuple(_with(h, given[h.value]) if h.value in given else h for h in kernel.handoffs)
         threads = self.lines.threads or kernel.threads
-        kernel = replace(kernel, handoffs=handoffs, threads=threads, placements=placements(structure, handoffs))
-        self._placed(kernel)
-        return kernel
+        return replace(kernel, handoffs=handoffs, threads=threads, placements=placements(structure, handoffs))
 
-    def _placed(self, kernel: Kernel) -> None:
+    def _contradictions(self, kernel: Kernel) -> Iterator[Refusal]:
+        """What the file says of values, and this way of spreading the kernel makes otherwise."""
+        crossing = [h.value for h in kernel.handoffs]
+        for h in (h for h in self.lines.handoffs if h.value not in crossing):
+            known = did_you_mean(h.value, crossing) if crossing else "nothing does"
+            yield Refusal("as-written", h.value, f"line {h.line} hands it over, but it does not go between Cube and Vector here; {known}")
         for p in self.lines.places:
             have = kernel.place(p.value)
-            if have != p.memory and self.file.check:
-                known = f"it lives in {have}" if have else "no other stage sees it"
-                raise self.file.lines.error(
-                    p.line,
-                    f"place {p.value} {p.memory}: {known} in kernel {kernel.name}",
-                    "where a value lives follows from grid, loops and handoffs",
-                )
+            if have != p.memory:
+                really = f"it lives in {have}" if have else "no other stage sees it"
+                yield Refusal("as-written", p.value, f"line {p.line} places it in {p.memory}, but {really}")
 
 
 def _with(handoff: Handoff, line: HandoffLine) -> Handoff:

@@ -177,7 +177,7 @@ class Planner:
     def _search(self, chooser: _Chooser, targets: tuple[int, ...], keep: int) -> Found:
         """Searches again whenever a kernel of a best partition turns out not to fit: costs only rise, so the last answer is exact."""
         while True:
-            alone = [a for a in self.atoms if not self._fits_alone(chooser, a)]
+            alone = [a for a in self.atoms if not chooser.may_run_on_host(a) and not self._fits_alone(chooser, a)]
             if alone:
                 return Found({t: [] for t in targets}, True, {})
             result = best_partitions(self.atom_graph, chooser.cost, targets, keep, possible=chooser.possible)
@@ -230,7 +230,7 @@ class Planner:
     def forbidding(self, chooser: _Chooser) -> str:
         """The first rule that forbids all stages together, or else a single stage."""
         for atom in self.atoms:
-            if chooser.cost(frozenset({atom})) is None:
+            if chooser.cost(frozenset({atom})) is None and not chooser.may_run_on_host(atom):
                 refusals = why_not(chooser.tiling, self.atoms[atom], self.limits)
                 return str(refusals[0]) if refusals else f"stage {atom} has no legal kernel"
         everything = chooser.stages(self.atoms)

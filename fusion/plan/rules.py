@@ -142,8 +142,14 @@ def sums_leave_a_row(s: Structure) -> Iterator[tuple[str, str]]:
         if OPS[op.fn].form == "reduce" and any(s.tiling.is_matrix(d) for d in op.over) and not s.tiling.shape(out):
             if not s.atomic(out) or len([d for d in op.over if s.tiling.is_matrix(d)]) > 1:
                 yield stage.name, f"{out} is a single number for each tile"
-        elif not s.tiling.shape(out) and stage.unit == "vector" and s.graph.op_dims(op) and not any(map(s.tiling.is_matrix, s.graph.op_dims(op))):
-            yield stage.name, f"{out} has no tiled dim (dims: {' '.join(s.graph.value(out).dims)})"
+        elif not s.tiling.shape(out) and OPS[op.fn].form != "reduce" and (out in s.stored or not _meets_tiles(s, out)):
+            yield stage.name, f"{out} has no tiled dim (dims: {' '.join(s.graph.value(out).dims)}): it can only be used with tiles of its kernel"
+
+
+def _meets_tiles(s: Structure, value: str) -> bool:
+    """Whether everything made from a value without tiled dims ends up with a tile, inside of the kernel."""
+    readers = [o.out for _, o in s.readers.get(value, ())]
+    return bool(readers) and all(s.tiling.shape(r) or _meets_tiles(s, r) for r in readers)
 
 
 def loads_are_rows(s: Structure) -> Iterator[tuple[str, str]]:

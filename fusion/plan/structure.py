@@ -221,7 +221,7 @@ class Structure:
         """For every Vector value the dim whose tile the two Vector cores share; None if some value allows none."""
         found: dict[str, str] = {}
         for number in sorted(set(self.clusters.values())):
-            members = [o for o, n in self.clusters.items() if n == number and self.unit(o) == "vector"]
+            members = [o for o, n in self.clusters.items() if n == number and self.unit(o) == "vector" and self.takes_tiles(o)]
             if not members:
                 continue
             dim = self._split_dim(members)
@@ -229,6 +229,10 @@ class Structure:
                 return None
             found.update(dict.fromkeys(members, dim))
         return found
+
+    def takes_tiles(self, value: str) -> bool:
+        """Whether the operation behind a value works on tiles: a number for each block goes where it is used."""
+        return any(self.tiling.is_matrix(d) for d in self.graph.op_dims(self.made[value][1]))
 
     def _split_dim(self, members: list[str]) -> str | None:
         dims = dict.fromkeys(d for o in members for d in self.graph.op_dims(self.made[o][1]) if self.tiling.is_matrix(d))

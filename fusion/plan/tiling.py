@@ -43,12 +43,16 @@ def cube_dims(graph: StageGraph) -> frozenset[str]:
 
 
 def matrix_dims(graph: StageGraph) -> frozenset[str]:
-    """All tiled dims: those of contractions, and where a Vector operation has none of them, its last two."""
+    """All tiled dims: those of contractions, and the last two of a Vector stage that has none of them.
+
+    A stage that only finishes what tiles were summed to (a number for each head, say) gets none: the host runs it.
+    """
     found = set(cube_dims(graph))
     order = {d.name: i for i, d in enumerate(graph.dims)}
     for stage in graph.stages:
         dims = graph.stage_dims(stage.name)
-        if not dims & found:
+        sources = [p for r in stage.reads if (p := graph.producer(r))]
+        if not dims & found and not any(graph.stage_dims(p) & found for p in sources):
             found.update(sorted((d for d in dims if graph.dim(d).size > 1), key=order.__getitem__)[-2:])
     return frozenset(found)
 
