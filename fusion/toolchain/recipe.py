@@ -64,8 +64,8 @@ class Sizes:
 MEGABYTE = 1_000_000
 SIZES = {
     "wheels": Sizes(68 * MEGABYTE, 275 * MEGABYTE),
-    "sysroot": Sizes(31 * MEGABYTE, 50 * MEGABYTE),
+    "sysroot": Sizes(31 * MEGABYTE, 60 * MEGABYTE),
     "emulator": Sizes(81 * MEGABYTE, 17 * MEGABYTE),
-    "check": Sizes(0, 20 * MEGABYTE),
+    "check": Sizes(0, 10 * MEGABYTE),
 }
 """Per step; the Debian steps include their package indexes."""
