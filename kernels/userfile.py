@@ -72,7 +72,8 @@ def _what(error: BaseException) -> tuple[str]:
 
 def _where(error: BaseException, path: Path) -> str:
     """`file:line` of the syntax error, else of the last frame in the file."""
-    if isinstance(error, SyntaxError) and error.filename and Path(error.filename) == path:
+    here = path.resolve()
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).resolve() == here:
         return f"{path}:{error.lineno}"
-    frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path and f.lineno]
+    frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == here and f.lineno]
     return f"{path}:{frames[-1]}" if frames else str(path)

@@ -37,10 +37,8 @@ def fit(line: str) -> list[str]:
         return [line]
     items = split_items(line[start + 1 : end])
     body = f"{indent}    {', '.join(items)}"
-    if len(body) <= WIDTH:
-        inner = [body]
-    else:
-        inner = fit(body) if len(items) == 1 else [x for i in items for x in fit(f"{indent}    {i},")]
+    apart = [x for i in items for x in fit(f"{indent}    {i},")] if len(items) > 1 else fit(body)
+    inner = [body] if len(body) <= WIDTH else apart
     return [line[: start + 1], *inner, indent + line[end:]]
 
 
