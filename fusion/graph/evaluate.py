@@ -1,7 +1,8 @@
 """The torch reading of a stage graph: whole tensors, exact in float64 (the golden) or rounded as declared.
 
 In "golden" every floating value is float64 and casts between floating dtypes do nothing. In "declared" every value is rounded to its
-dtype and contractions accumulate in float32. Scans run in steps of `scan_step` indices (or the dim's own `step`).
+dtype and contractions accumulate in float32. With `by_phase` an output that a later launch phase takes up again comes back rounded: it
+is an input of that phase, in the dtype that the caller has. Scans run in steps of `scan_step` indices (or the dim's own `step`).
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ def external_shape(graph: StageGraph, value: Value) -> tuple[int, ...]:
 
 
 def evaluate(
-    graph: StageGraph, inputs: Mapping[str, torch.Tensor], precision: Precision = "golden", scan_step: int | None = None
+    graph: StageGraph, inputs: Mapping[str, torch.Tensor], precision: Precision = "golden", scan_step: int | None = None, by_phase: bool = False
 ) -> dict[str, torch.Tensor]:
     """Outputs by name, in the caller's layout. Raises FusionError for a missing input or a wrong shape."""
-    return {v.name: external(graph, v, env) for env in [evaluate_all(graph, inputs, precision, scan_step)] for v in graph.outputs}
+    return {v.name: external(graph, v, env) for env in [evaluate_all(graph, inputs, precision, scan_step, by_phase)] for v in graph.outputs}
 
 
 def external(graph: StageGraph, value: Value, env: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -47,18 +48,25 @@ def external(graph: StageGraph, value: Value, env: Mapping[str, torch.Tensor]) -
 
 
 def evaluate_all(
-    graph: StageGraph, inputs: Mapping[str, torch.Tensor], precision: Precision = "golden", scan_step: int | None = None
+    graph: StageGraph, inputs: Mapping[str, torch.Tensor], precision: Precision = "golden", scan_step: int | None = None, by_phase: bool = False
 ) -> dict[str, torch.Tensor]:
     """Every value by name over its dims: what a test compares step by step."""
     evaluator = _Evaluator(graph, precision)
     env: Env = {v.name: evaluator.bring_in(v, inputs) for v in graph.inputs}
-    for names in nx.topological_sort(graph.runs):
+    exact: Env = {}
+    phase = 0
+    for names in sorted(nx.topological_sort(graph.runs), key=lambda names: graph.phases[names[0]]):
         stages = tuple(graph.stage(n) for n in names)
+        if by_phase and graph.phases[names[0]] > phase:
+            phase = graph.phases[names[0]]
+            fresh = [o for o in graph.saved if o in env and o not in exact]
+            exact.update({o: env[o] for o in fresh})
+            env.update({o: env[o].to(torch_dtype(graph.value(o).dtype)).to(env[o].dtype) for o in fresh})
         if stages[0].scan:
             evaluator.run_scan(stages, env, scan_step)
         else:
             evaluator.run_stage(stages[0], env, {})
-    return env
+    return env | exact
 
 
 class _Evaluator:

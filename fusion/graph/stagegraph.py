@@ -184,6 +184,22 @@ class StageGraph:
         return tuple(sorted(groups, key=lambda group: order[group[0]]))
 
     @cached_property
+    def phases(self) -> dict[str, int]:
+        """The launch phase of every stage, from 0: an input that exists only after an output starts the next one."""
+        found: dict[str, int] = {}
+        for name in nx.lexicographical_topological_sort(self.graph):
+            edges = [(u, d["values"]) for u, _, d in self.graph.in_edges(name, data=True)]
+            found[name] = max((found[u] + any(v.startswith("host:") for v in values) for u, values in edges), default=0)
+        return found
+
+    @cached_property
+    def saved(self) -> tuple[str, ...]:
+        """Outputs that a later phase takes up again, as the caller has them."""
+        phase = self.phases
+        made = {v.name: self.producer(v.name) for v in self.outputs}
+        return tuple(o for o, p in made.items() if p is not None and any(phase[r] > phase[p] for r in self.readers(o)))
+
+    @cached_property
     def runs(self) -> nx.DiGraph[tuple[str, ...]]:
         """What runs as one piece, and in which order: the stages of a scan together, every other stage alone."""
         member = {name: group for group in self.scan_groups() for name in group}
