@@ -14,9 +14,9 @@ PASSES: dict[str, str] = {
 """Where each pass is: `module:Class`."""
 
 PIPELINES: dict[str, str] = {
-    "default": "retain-in-ub,name-workspaces,free-handoff,workspace-names",
-    "precise": "retain-in-ub,compensate-gemm{retile=true},name-workspaces,free-handoff,workspace-names",
+    "default": "retain-in-ub,compensate-gemm{retile=true},name-workspaces,free-handoff,workspace-names",
+    "fast": "retain-in-ub,name-workspaces,free-handoff,workspace-names",
     "repair": "name-workspaces,free-handoff,split-oversize,workspace-names",
 }
-"""Pipelines by name: `default` runs unless another is asked for, `precise` adds the rounding errors of Cube operands, `repair` makes a plan
-that was written by hand legal where that is possible."""
+"""Pipelines by name: `default` runs unless another is asked for, `fast` leaves out the second gemms that make up for rounded operands,
+`repair` makes a plan that was written by hand legal where that is possible."""

@@ -28,6 +28,6 @@ def test_pipelines_keep_the_plans_legal(file: Path, graph: StageGraph) -> None:
         after = run_pipeline(plan, parse_pipeline(name)).artefact
         assert plan_problems(after) == (), name
         assert len(after.kernels) == len(plan.kernels), name
-    precise = run_pipeline(plan, parse_pipeline("precise"))
+    precise = run_pipeline(plan, parse_pipeline("default"))
     assert "compensate-gemm" in precise.modified
     assert precise.artefact.graph.value("dk_acc_fix").dtype == "float32"
