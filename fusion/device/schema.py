@@ -20,7 +20,7 @@ KEYS: Mapping[str, str] = {
     "cores.vector_per_cube": "count",
     "cores.clock": "clock",
     **{f"memory.{m}": "bytes" for m in ("ub", "l1", "l0a", "l0b", "l0c", "l2", "hbm")},
-    **{f"launch.{k}": "time" for k in ("host", "gap", "host_sync", "block_start")},
+    **{f"launch.{k}": "time" for k in ("task", "gap", "host_sync", "block_start")},
     **{f"gm.{k}": "time" for k in ("latency", "store_latency")},
     **{f"gm.{k}": "rate" for k in ("cube_rate", "vector_rate", "fix_rate", "l2_rate", "hbm_rate")},
     "gm.atomic_factor": "count",

@@ -74,8 +74,9 @@ def _transfers(items: Records, records: Records, device: Device, atomic: npt.NDA
     loads = records["pipe"] == MTE2
     items["latency"] = np.where(moves, np.where(loads, device["gm.latency"], device["gm.store_latency"]), 0)
     side = np.where(records["stream"] == 0, device["gm.cube_rate"], device["gm.vector_rate"])
-    items["cap"] = np.where(records["pipe"] == FIX, device["gm.fix_rate"], side)
-    items["fixed"] = np.where(moves, device.ns("gm.burst") * records["repeats"], items["fixed"])
+    rate = np.where(records["pipe"] == FIX, device["gm.fix_rate"], side)
+    bursts = np.maximum(device.ns("gm.burst") * records["repeats"], 1e-3)  # a row takes at least so long, however short it is
+    items["cap"] = np.minimum(rate, np.maximum(items["bytes"], 1.0) / bursts)
 
 
 def price(records: Records, device: Device, atomic: npt.NDArray[np.bool_]) -> Records:

@@ -1,0 +1,137 @@
+"""One launch in time: every kind of block on one core, blocks over the cores, and the bandwidth that the cores share.
+
+A core's share of the chip's bandwidth is chip / (cores x duty), where duty is the share of the time in which a core has a transfer under
+way. Duty follows from the schedule, so it is found by repeating: two or three rounds are enough.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from fusion.device import Device
+from fusion.errors import FusionError
+from fusion.timeline.library import Scheduled, schedule
+from fusion.timeline.price import price
+from fusion.timeline.record import BlockKind, Outline
+
+ROUNDS = 3
+BUDGET = 600_000  # instructions to schedule for one launch; kinds beyond are scaled from the nearest by their instruction count
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class KindTime:
+    """A kind of block with its time on a core; `schedule` is None where the time was scaled from another kind's."""
+
+    kind: BlockKind
+    us: float
+    schedule: Scheduled | None
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch's time in microseconds and what it was made from. `gm_bytes` over all blocks; `hbm_bytes` of these miss L2."""
+
+    outline: Outline
+    us: float
+    kinds: tuple[KindTime, ...]
+    core_rate: float
+    duty: float
+    gm_bytes: int
+    hbm_bytes: int
+
+
+@lru_cache(maxsize=256)
+def _adding_lines(source: tuple[str, ...]) -> Bools:
+    return np.array([False, *("atomic_add" in text for text in source)])
+
+
+def atomic_records(outline: Outline, kind: BlockKind) -> Bools:
+    """Which records add to GM: those of lines that call an atomic add."""
+    lines = _adding_lines(outline.source)
+    return lines[np.minimum(kind.records["line"], len(lines) - 1)]
+
+
+def traffic(outline: Outline) -> tuple[int, int]:
+    """GM bytes moved by all blocks, and how many of them have to come from or go to HBM: every touched byte once."""
+    moved: dict[str, int] = {}
+    size: dict[str, int] = {}
+    for kind in outline.kinds:
+        for t in kind.traffic:
+            moved[t.name] = moved.get(t.name, 0) + t.moved * kind.count
+            size[t.name] = t.nbytes
+    scale = outline.blocks / max(1, sum(k.count for k in outline.kinds))
+    total = {n: round(m * scale) for n, m in moved.items()}
+    return sum(total.values()), sum(min(m, size[n]) for n, m in total.items())
+
+
+def _rates(device: Device, core_rate: float) -> tuple[float, float, float, float]:
+    return device["gm.cube_rate"], device["gm.vector_rate"], core_rate, device["sync.cross_latency"]
+
+
+def _schedule(outline: Outline, kind: BlockKind, device: Device, core_rate: float) -> Scheduled:
+    items = price(kind.records, device, atomic_records(outline, kind))
+    found = schedule(items, outline.vectors, _rates(device, core_rate))
+    if found is None:
+        raise FusionError("the instruction stream of a block never ends: a flag is waited for that nothing sets", where=outline.kernel)
+    return found
+
+
+def _chosen(outline: Outline) -> list[int]:
+    """Kinds to schedule: those of the most blocks first, as far as the budget goes."""
+    order = sorted(range(len(outline.kinds)), key=lambda i: (-outline.kinds[i].count, i))
+    chosen, left = list[int](), BUDGET
+    for i in order:
+        if not chosen or left >= len(outline.kinds[i].records):
+            chosen.append(i)
+            left -= len(outline.kinds[i].records)
+    return chosen
+
+
+def _share(outline: Outline, device: Device, hit: float) -> tuple[float, float]:
+    """A core's share of the chip's bandwidth, and the duty it follows from."""
+    cores = min(device.cube_cores, outline.blocks)
+    typical = outline.kinds[_chosen(outline)[0]]
+    duty = 1.0
+    for _ in range(ROUNDS):
+        rate = device.chip_rate(hit) / (cores * duty)
+        found = _schedule(outline, typical, device, rate)
+        seen = found.flow_ns / (found.ns + device["launch.block_start"]) if found.ns else 0.0
+        duty = min(1.0, max(0.5 * (duty + seen), 1.0 / cores))
+    return device.chip_rate(hit) / (cores * duty), duty
+
+
+def makespan(times: npt.NDArray[np.float64], cores: int) -> float:
+    """Blocks in order, each to the core that is free first."""
+    if len(times) <= cores:
+        return float(times.max(initial=0.0))
+    free = [0.0] * cores
+    for t in times:
+        heapq.heapreplace(free, free[0] + float(t))
+    return max(free)
+
+
+def time_launch(outline: Outline, device: Device) -> Launched:
+    """The time of a launch: fixed part + makespan of (block start + block) over the cores."""
+    if not outline.kinds:
+        raise FusionError("the kernel issues no instruction", where=outline.kernel)
+    gm, hbm = traffic(outline)
+    core_rate, duty = _share(outline, device, 1.0 - hbm / gm if gm else 1.0)
+    done = {i: _schedule(outline, outline.kinds[i], device, core_rate) for i in _chosen(outline)}
+    per_kind = [_timed(outline, i, done) for i in range(len(outline.kinds))]
+    times = np.array([k.us for k in per_kind]) + device["launch.block_start"] / 1e3
+    us = device["launch.task"] / 1e3 + makespan(times[np.array(outline.kind_of)], device.cube_cores)
+    return Launched(outline, us, tuple(per_kind), core_rate, duty, gm, hbm)
+
+
+def _timed(outline: Outline, index: int, done: dict[int, Scheduled]) -> KindTime:
+    kind = outline.kinds[index]
+    if index in done:
+        return KindTime(kind, done[index].ns / 1e3, done[index])
+    near = min(done, key=lambda i: (abs(len(outline.kinds[i].records) - len(kind.records)), i))
+    return KindTime(kind, done[near].ns / 1e3 * len(kind.records) / len(outline.kinds[near].records), None)
