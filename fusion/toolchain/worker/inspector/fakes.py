@@ -119,8 +119,8 @@ class Tensor(Fake):
 
 
 KEEPING = (
-    "npu", "cuda", "cpu", "half", "float", "bfloat16", "to", "clone", "contiguous", "detach", "requires_grad_", "normal_", "uniform_", "fill_",
-    "zero_", "type", "double", "int", "long", "abs", "exp", "sigmoid", "mul_", "div_", "random_",
+    "npu", "cuda", "cpu", "half", "float", "bfloat16", "to", "clone", "contiguous", "detach", "requires_grad_", "normal_", "uniform_",
+    "fill_", "zero_", "type", "double", "int", "long", "abs", "exp", "sigmoid", "mul_", "div_", "random_",
 )  # fmt: skip
 for _name in KEEPING:
     setattr(Tensor, _name, lambda self, *_args, **_kwargs: self)

@@ -1,8 +1,8 @@
 # pyright: basic, reportMissingImports=false
 """A prim_func as the frontend made it, as JSON: parameters, launch, and the tree of statements with their source lines.
 
-Statements are lists headed by their kind: for, if, let, block, store, eval, while, scope, assert. Expressions likewise: c (constant), s (string),
-v (variable), load, ptr (a pointer: buffer, offset, extent, mask), region (buffer, starts, extents, mask), cast, select, call, or an operator.
+Statements are lists headed by their kind: seq, for, if, let, block, store, eval, while, scope. Expressions likewise: c (constant),
+s (string), v (variable), load, ptr (a pointer: buffer, offset, extent), region (buffer, starts, extents), cast, select, call, op.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ BINARY = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "FloorDiv": "//", "FloorMod": "mod", "Min": "min", "Max": "max",
     "EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "And": "and", "Or": "or",
 }  # fmt: skip
+UNSEEN = ("tl.loop_break",)
+"""Calls that the frontend makes without the parser's knowledge."""
 FOR_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread")
 
 
@@ -74,7 +76,8 @@ class Converter:
     def _evaluate(self, node):
         if not isinstance(node.value, tir.Call):
             return ["seq", []]
-        return ["eval", next(self.calls, 0), self.expr(node.value)]
+        made_by_frontend = getattr(node.value.op, "name", "") in UNSEEN
+        return ["eval", 0 if made_by_frontend else next(self.calls, 0), self.expr(node.value)]
 
     def _bufferstore(self, node):
         line = next(self.stores, 0)

@@ -1,0 +1,163 @@
+"""What goes from one unit to the other in a kernel: explicit workspaces, and copies that the compiler leads through one of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fusion.check import program as p
+from fusion.check.facts import COPIES, GEMMS, Facts, Local, Touch, number
+from fusion.check.program import Unit
+from fusion.rules import names
+from fusion.rules.handoffs import Direction, Hand
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A GM buffer that one unit writes and the other reads."""
+
+    name: str
+    writer: Unit
+    reader: Unit
+    writes: tuple[Touch, ...]
+    reads: tuple[Touch, ...]
+
+    @property
+    def direction(self) -> Direction:
+        return "cube->vector" if self.writer == "cube" else "vector->cube"
+
+
+@dataclass(frozen=True)
+class Handover:
+    """One write and the read that belongs to it."""
+
+    title: str
+    direction: Direction
+    written: Touch
+    read: Touch | None
+    name: str = ""
+
+    @property
+    def line(self) -> int:
+        return self.written.line
+
+    @property
+    def read_line(self) -> int:
+        return self.read.line if self.read else self.written.line
+
+    @property
+    def writer_conditions(self) -> tuple[str, ...]:
+        return self.written.conditions
+
+    @property
+    def reader_conditions(self) -> tuple[str, ...]:
+        return self.read.conditions if self.read else self.written.conditions
+
+
+def explicit(facts: Facts) -> tuple[Crossing, ...]:
+    """The kernel's own workspaces, in the order of its parameters."""
+    found: list[Crossing] = []
+    for buffer in facts.program.buffers:
+        for writer, reader in (("cube", "vector"), ("vector", "cube")):
+            writes, reads = facts.gm_writes(buffer.name, writer), facts.gm_reads(buffer.name, reader)
+            if writes and reads:
+                found.append(Crossing(buffer.name, writer, reader, writes, reads))
+    return tuple(found)
+
+
+def all_handoffs(facts: Facts) -> tuple[Handover, ...]:
+    """Every handoff that gets a flag, in program order."""
+    found: list[Handover] = []
+    for crossing in explicit(facts):
+        if names.is_ordered(crossing.name):
+            pairs = zip(crossing.writes, crossing.reads, strict=False)
+            found += [Handover(crossing.name, crossing.direction, w, r, crossing.name) for w, r in pairs]
+    for relay in facts.relays:
+        found.append(Handover(f"{relay.source} -> {relay.target}", relay.direction, relay.copy, relay.consumer))
+    return tuple(sorted(found, key=lambda h: h.written.order))
+
+
+def _reaching(facts: Facts) -> Iterator[tuple[Touch, frozenset[str]]]:
+    """For each statement, the handoffs that what it reads was computed from, followed through the buffers in program order."""
+    reach: dict[str, frozenset[str]] = {}
+    relayed = {relay.copy.order: relay for relay in facts.relays}
+    ordered = {crossing.name for crossing in explicit(facts)}
+    for touch in facts.touches:
+        sources = frozenset[str]().union(*(reach.get(name, frozenset()) for name in touch.reads))
+        yield touch, sources
+        arriving = {f"{n}@{touch.order}" for n in touch.reads if n in ordered}
+        if touch.order in relayed:
+            arriving = {f"{relayed[touch.order].source} -> {relayed[touch.order].target}@{touch.order}"}
+        for name in touch.writes:
+            kept = frozenset[str]() if touch.op in COPIES else reach.get(name, frozenset())
+            if name not in ordered:
+                reach[name] = kept | (frozenset(arriving) if touch.op in COPIES and arriving else sources)
+
+
+def hands(facts: Facts) -> tuple[tuple[Handover, Hand], ...]:
+    """The handoffs in the form that the shared rules take."""
+    reaching = {touch.order: sources for touch, sources in _reaching(facts)}
+    found = all_handoffs(facts)
+    return tuple((h, _hand(facts, h, reaching)) for h in found)
+
+
+def _key(handover: Handover) -> str:
+    """How the dataflow names it: by the place at which it arrives."""
+    at = handover.read.order if handover.name and handover.read else handover.written.order
+    return f"{handover.title}@{at}"
+
+
+def _hand(facts: Facts, handover: Handover, reaching: dict[int, frozenset[str]]) -> Hand:
+    written, read = handover.written, handover.read
+    loops = tuple(loop.key for loop in written.serial if read is None or loop in read.serial)
+    sources = frozenset(reaching.get(written.order, frozenset()))
+    made = _maker(facts, written)
+    return Hand(_key(handover), handover.direction, loops, made, read.order if read else written.order, sources, slots(handover))
+
+
+def _maker(facts: Facts, written: Touch) -> int:
+    """Where the value is computed: the writer waits there, not only where it stores."""
+    makers = [
+        t.order for t in facts.touches if t.order < written.order and written.reads and written.reads[0] in t.writes and t.op in GEMMS
+    ]
+    return makers[-1] if makers and written.unit == "cube" else written.order
+
+
+def slots(handover: Handover) -> int:
+    """0 if the place in the workspace goes with a loop around it, n for a place modulo n, else 1."""
+    starts = handover.written.indices.get(handover.name, ())
+    counters = {loop.var for loop in handover.written.serial if loop.var}
+    for start in starts:
+        if p.names_in(start) & counters:
+            modulo = [part for part in p.walk(start) if isinstance(part, p.Binary) and part.op in ("mod", "%")]
+            return (number(modulo[0].right) or 0) if modulo else 0
+    if not handover.name:
+        stages = [loop.stages for loop in handover.written.serial if loop.stages > 1]
+        return stages[-1] if stages else 1
+    return 1
+
+
+def repeats(handover: Handover) -> bool:
+    """Whether a loop around it can run more than once."""
+    return any(loop.trips is None or loop.trips > 1 for loop in handover.written.serial)
+
+
+def flag_id(touch: Touch) -> int | None:
+    """The id of a hand-written cross-core flag."""
+    if touch.call is None:
+        return None
+    return number(touch.call.args[1 if touch.op == "ascend_set_cross_flag" else 0])
+
+
+def gemm_sizes(touch: Touch) -> tuple[int, int, int] | None:
+    """(M, N, K) of a gemm_v0."""
+    head = touch.call.args[0] if touch.call else None
+    found = re.match(r"gemm_v0<[\w ]+, [\w ]+, (\d+), (\d+), (\d+),", head.value) if isinstance(head, p.Text) else None
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def bytes_of(facts: Facts, buffer: Local) -> int:
+    """What a buffer takes on one core: without `vid` and with two threads, the compiler gives each Vector core half of the rows."""
+    halved = buffer.memory == "UB" and not facts.program.vid and facts.program.threads == 2
+    return buffer.bytes // 2 if halved else buffer.bytes
