@@ -18,9 +18,7 @@ _ARTICLE = {int: "an integer", float: "a number", bool: "true or false", str: "a
 def build(spec: str, shape: tuple[str, ...] = (), dtype: str = "") -> StageGraph:
     """The graph of the operator `spec` (a name, or path/to/op.py[:name]). Raises FusionError for what does not fit."""
     operator = load(spec)
-    values = parse_shape(operator, shape)
-    if dtype:
-        values["dtype"] = _dtype(operator, dtype)
+    values = parameters(spec, shape, dtype)
     try:
         return operator.build(**values)
     except FusionError as error:
@@ -28,6 +26,15 @@ def build(spec: str, shape: tuple[str, ...] = (), dtype: str = "") -> StageGraph
     except Exception as error:
         place = _place(operator, spec, error) or operator.name
         raise FusionError(f"{type(error).__name__}: {error}", where=place, remedy="the operator's function fails") from error
+
+
+def parameters(spec: str, shape: tuple[str, ...] = (), dtype: str = "") -> dict[str, Parameter]:
+    """What --shape and --dtype give, checked against the operator's parameters."""
+    operator = load(spec)
+    values = parse_shape(operator, shape)
+    if dtype:
+        values["dtype"] = _dtype(operator, dtype)
+    return values
 
 
 def load(spec: str) -> Operator[...]:

@@ -83,18 +83,26 @@ def lower_program(program: Program, targets: Sequence[str] = ("ascendc",)) -> di
     found = {r.name: r for r in lower(sources, tuple(t for t in ("ascendc", "pto") if t in targets))}
     for name, result in found.items():
         if result.error:
-            raise FusionError(f"the compiler refuses the kernel: {result.error.message}", where=name, remedy=str(result.error.details)[:400])
+            raise FusionError(
+                f"the compiler refuses the kernel: {result.error.message}", where=name, remedy=str(result.error.details)[:400]
+            )
     return found
 
 
-def verify_plan(plan: Plan, inputs: Mapping[str, torch.Tensor], options: RunOptions | None = None, progress: Progress | None = None) -> PlanVerdict:
+def verify_plan(
+    plan: Plan, inputs: Mapping[str, torch.Tensor], options: RunOptions | None = None, progress: Progress | None = None
+) -> PlanVerdict:
     """Emits, lowers, runs and judges a plan on the given inputs (rounded to the dtypes of the operator)."""
     program = emit(plan)
     return verify_program(program, lower_program(program), inputs, options or RunOptions(), progress)
 
 
 def verify_program(
-    program: Program, lowered: Mapping[str, Lowered], inputs: Mapping[str, torch.Tensor], options: RunOptions, progress: Progress | None = None
+    program: Program,
+    lowered: Mapping[str, Lowered],
+    inputs: Mapping[str, torch.Tensor],
+    options: RunOptions,
+    progress: Progress | None = None,
 ) -> PlanVerdict:
     """As verify_plan, for a program that is lowered already."""
     graph = program.plan.graph
@@ -116,7 +124,9 @@ def verify_program(
     return PlanVerdict(word, compared, tuple(found), seconds[0])
 
 
-def _launch(program: Program, kernel: KernelProgram, lowered: Lowered, tensors: Tensors, options: RunOptions) -> tuple[list[Located], float]:
+def _launch(
+    program: Program, kernel: KernelProgram, lowered: Lowered, tensors: Tensors, options: RunOptions
+) -> tuple[list[Located], float]:
     """One kernel on the simulator; its results are written into the tensors."""
     assert lowered.ascendc is not None
     buffers = [_buffer(p.name, p.dtype, p.shape, p.role, tensors) for p in kernel.params]

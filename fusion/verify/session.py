@@ -1,0 +1,87 @@
+"""Verification of an operator: the same plan carried over to every case's shape, run, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from fusion.errors import FusionError
+from fusion.graph import Operator, StageGraph
+from fusion.plan.device import Limits
+from fusion.plan.text import from_text
+from fusion.plan.types import Plan
+from fusion.verify.cases import BLOCKING, Case
+from fusion.verify.data import random_inputs
+from fusion.verify.run import PlanVerdict, RunOptions, verify_plan
+
+WORKERS = 2
+Prepare = Callable[[Plan], Plan]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case: what the run showed, or why it could not be judged (`problem`); `passed` for a case that must be refused and was."""
+
+    case: Case
+    verdict: PlanVerdict | None
+    problem: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict.verdict == "clean" if self.verdict else not self.problem
+
+    @property
+    def blocks(self) -> bool:
+        return not self.passed and self.case.level in BLOCKING
+
+
+def carried_over(plan: Plan, graph: StageGraph, limits: Limits) -> Plan:
+    """The plan's kernels on another shape of the operator: the same stages, grid and loops; tiles and slots are chosen anew."""
+    lines = [f"plan {plan.graph.name}", ""]
+    for k in plan.kernels:
+        lines += [
+            f"kernel {k.name}: {' '.join(k.stages)}",
+            f"  grid {' '.join(k.grid)}" if k.grid else "",
+            f"  loops {' '.join(k.loops)}" if k.loops else "",
+        ]
+    lines += [f"host: {' '.join(plan.host_stages)}"] if plan.host_stages else []
+    return from_text("\n".join(x for x in lines if x), graph, f"plan of {plan.graph.name}", limits)
+
+
+def run_cases(
+    operator: Operator[...],
+    plan: Plan,
+    cases: Sequence[Case],
+    limits: Limits,
+    prepare: Prepare,
+    progress: Progress | None = None,
+    options: RunOptions | None = None,
+) -> list[CaseResult]:
+    """All cases in order, two at a time. `prepare` runs the passes on the plan of each shape."""
+    done: list[int] = []
+
+    def one(case: Case) -> CaseResult:
+        result = _run(operator, plan, case, limits, prepare, options or RunOptions())
+        done.append(1)
+        if progress:
+            progress(case.name, len(done), len(cases))
+        return result
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(one, cases))
+
+
+def _run(operator: Operator[...], plan: Plan, case: Case, limits: Limits, prepare: Prepare, options: RunOptions) -> CaseResult:
+    try:
+        graph = operator.build(**dict(case.parameters))
+    except FusionError as error:
+        return CaseResult(case, None, "" if case.refused else str(error))
+    if case.refused:
+        return CaseResult(case, None, "was to be refused, but was accepted")
+    try:
+        ready = prepare(carried_over(plan, graph, limits))
+        return CaseResult(case, verify_plan(ready, random_inputs(graph, case.draw), options))
+    except FusionError as error:
+        return CaseResult(case, None, str(error))
