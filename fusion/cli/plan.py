@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,7 +97,7 @@ def _tell(
 ) -> None:
     from fusion.output.why import why
 
-    reasons = why(summary, chosen.others, chosen.file)
+    reasons = why(summary, chosen.others, chosen.us, chosen.file)
     if as_json:
         import json
 
@@ -115,10 +116,8 @@ def _print(summary: Summary, written: tuple[Path, ...], reasons: list[str], refu
     click.echo(title(summary))
     console().print(table(summary))
     click.echo(f"{totals(summary)}\n\nWhy this plan:\n" + "\n".join(f"  {line}" for line in reasons))
-    for line in refusals:
-        click.echo(f"  pass {line}")
-    for name, seconds in timings.items():
-        click.echo(f"  {name}: {1000 * seconds:.1f} ms")
+    _section("What the passes left as it is:", refusals)
+    _section("How long the passes took:", [f"{name}: {1000 * seconds:.1f} ms" for name, seconds in timings.items()])
     folder = next(p.parent for p in written if p.name == "plan.json")
     click.echo(f"\nWritten to {_short(folder)}:")
     groups: dict[str, list[str]] = {}
@@ -127,6 +126,11 @@ def _print(summary: Summary, written: tuple[Path, ...], reasons: list[str], refu
         groups.setdefault(f"{inside.parent}/" if len(inside.parts) > 1 else "", []).append(inside.name)
     for group, names in sorted(groups.items()):
         click.echo(f"  {group}{' ' if group else ''}{' '.join(names)}")
+
+
+def _section(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        click.echo(f"\n{title}\n" + "\n".join(f"  {line}" for line in lines))
 
 
 def _short(path: Path) -> str:

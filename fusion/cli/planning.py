@@ -10,10 +10,11 @@ from fusion.emit.emit import emit
 from fusion.emit.program import Program
 from fusion.errors import FusionError
 from fusion.graph import StageGraph
+from fusion.output.summary import plan_us
 from fusion.passes import AnyPass, parse_pipeline, run_pipeline
 from fusion.passes.check import plan_problems
 from fusion.plan.device import limits_of
-from fusion.plan.planner import Planned, Planner
+from fusion.plan.planner import Planner
 from fusion.plan.text import from_text
 from fusion.plan.types import Plan
 from fusion.toolchain.model import KernelSource, Lowered, LowerError, Target, TirPass
@@ -28,6 +29,7 @@ class Chosen:
 
     plan: Plan
     others: dict[int, float | str] = field(default_factory=dict[int, "float | str"])
+    us: float = 0.0  # estimated before passes, like the others
     file: str = ""
 
 
@@ -41,38 +43,27 @@ def plan_from_file(graph: StageGraph, path: Path, device: str, target: int | Non
     plan = from_text(text, graph, str(path), limits, check=check)
     if target is not None and target != len(plan.kernels):
         raise FusionError(f"--target {target}, but {path} has {len(plan.kernels)} kernels", remedy="leave out one of --target and --plan")
-    return Chosen(plan, file=str(path))
+    return Chosen(plan, us=plan_us(plan), file=str(path))
 
 
 def best_plan(graph: StageGraph, device: str, target: int | None, compare: bool) -> Chosen:
     """The cheapest plan with `target` kernels, or of any count; with `compare` the neighbouring counts too."""
     planner = Planner(graph, limits_of(device), device)
-    if target is not None:
-        found = planner.plan(target, 1)[0]
-        counts = (target - 1, target + 1) if compare else ()
-        return Chosen(found.plan, {n: _estimate(planner, n) for n in counts if 1 <= n <= len(planner.atoms)})
-    tried = {n: _attempt(planner, n) for n in range(1, len(planner.atoms) + 1)}
-    legal = {n: p for n, p in tried.items() if isinstance(p, Planned)}
-    if not legal:
-        raise FusionError(str(tried[1]), where=graph.name)
-    best = min(legal, key=lambda n: (legal[n].us, n))
-    near = (best - 1, best + 1) if compare else ()
-    return Chosen(legal[best].plan, {n: _shown(tried[n]) for n in near if n in tried})
-
-
-def _attempt(planner: Planner, target: int) -> Planned | str:
-    try:
-        return planner.plan(target, 1)[0]
-    except FusionError as error:
-        return error.what
-
-
-def _estimate(planner: Planner, target: int) -> float | str:
-    return _shown(_attempt(planner, target))
-
-
-def _shown(found: Planned | str) -> float | str:
-    return found if isinstance(found, str) else found.us
+    most = len(planner.atoms)
+    if target is None:
+        found = planner.possible(tuple(range(1, most + 1)), 1)
+        legal = [n for n in found if found[n]]
+        if not legal:
+            raise planner.impossible(1)
+        target = min(legal, key=lambda n: (found[n][0].us, n))
+    else:
+        counts = [n for n in (target - 1, target, target + 1) if 1 <= n <= most] if compare and 1 <= target <= most else []
+        found = planner.possible(tuple(counts), 1) if target in counts else planner.plans((target,), 1)
+        if not found[target]:
+            raise planner.impossible(target)
+    near = (n for n in (target - 1, target + 1) if n in found and compare)
+    others: dict[int, float | str] = {n: found[n][0].us if found[n] else planner.impossible(n).what for n in near}
+    return Chosen(found[target][0].plan, others, found[target][0].us)
 
 
 # ---- passes

@@ -8,33 +8,33 @@ from fusion.output.summary import Summary
 from fusion.output.table import size
 
 
-def why(summary: Summary, others: Mapping[int, float | str], file: str = "") -> list[str]:
-    """`others` are estimates, or reasons why not, by the count of kernels."""
-    lines = [_origin(summary, file), _time(summary)]
-    lines += [_other(summary, count, us) for count, us in sorted(others.items())]
-    return lines[:4]
+def why(summary: Summary, others: Mapping[int, float | str], before_us: float, file: str = "") -> list[str]:
+    """`others` are estimates, or reasons why not, by the count of kernels; like `before_us`, of plans that no pass has seen."""
+    lines = [_origin(summary, file), _time(summary, before_us)]
+    return lines + [_other(len(summary.kernels), before_us, count, us) for count, us in sorted(others.items())]
 
 
 def _origin(summary: Summary, file: str) -> str:
     count = len(summary.kernels)
+    kernels = f"{count} kernel{'s' if count > 1 else ''}"
     kept = size(summary.between_bytes)
     if file:
-        return f"taken from {file}: {count} kernels that leave {kept} in GM for each other"
+        return f"taken from {file}: {kernels} that leave {kept} in GM for each other"
     notes = f" ({'; '.join(summary.plan.notes)})" if summary.plan.notes else ""
-    return f"the cheapest legal plan with {count} kernel{'s' if count > 1 else ''} by the estimate{notes}; {kept} in GM between kernels"
+    return f"the cheapest legal plan with {kernels} by the estimate{notes}; {kept} in GM between kernels"
 
 
-def _time(summary: Summary) -> str:
+def _time(summary: Summary, before_us: float) -> str:
     slowest = max(summary.kernels, key=lambda k: k.cost_us)
     share = 100 * slowest.cost_us / summary.total_us
     host = f", the host {summary.host_us:.0f} us" if summary.host_us else ""
-    return f"{slowest.kernel.name} takes {share:.0f} % of {summary.total_us:.0f} us, most of it {slowest.bottleneck}{host}"
+    passes = f"; {before_us:.0f} us before the passes" if abs(summary.total_us - before_us) > 0.01 * before_us else ""
+    return f"{slowest.kernel.name} takes {share:.0f} % of {summary.total_us:.0f} us, most of it {slowest.bottleneck}{host}{passes}"
 
 
-def _other(summary: Summary, count: int, us: float | str) -> str:
+def _other(mine: int, my_us: float, count: int, us: float | str) -> str:
     kernels = f"{count} kernel{'s' if count > 1 else ''}"
     if isinstance(us, str):
         return f"{kernels}: {us}"
-    gain = us - summary.total_us
-    verb = "merging to" if count < len(summary.kernels) else "splitting into"
-    return f"{verb} {kernels} would take {us:.0f} us, {abs(gain):.0f} us {'more' if gain >= 0 else 'less'}"
+    verb = "merging to" if count < mine else "splitting into"
+    return f"{verb} {kernels} would take {us:.0f} us, {abs(us - my_us):.0f} us {'more' if us >= my_us else 'less'}"

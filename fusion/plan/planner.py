@@ -162,6 +162,14 @@ class Planner:
         for t in targets:
             if t < 1:
                 raise FusionError(f"--target {t}", where=self.graph.name, remedy="a plan has at least one kernel")
+        found = self.possible(targets, keep)
+        for t in targets:
+            if not found[t]:
+                raise self.impossible(t)
+        return found
+
+    def possible(self, targets: tuple[int, ...], keep: int = KEEP) -> dict[int, list[Planned]]:
+        """As `plans`, with no plans for a count that is impossible."""
         found: dict[int, list[Planned]] = {t: [] for t in targets}
         for chooser in self.choosers:
             result = self._search(chooser, targets, keep)
@@ -170,8 +178,6 @@ class Planner:
         for t in targets:
             found[t].sort(key=lambda p: p.us)
             del found[t][keep:]
-            if not found[t]:
-                raise self.impossible(t)
         return found
 
     def _search(self, chooser: _Chooser, targets: tuple[int, ...], keep: int) -> Found:
