@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from dataclasses import dataclass, field
 
-from fusion.emit.gm import gm_tensor
+from fusion.emit.gm import GmTensor, gm_tensor
 from fusion.emit.hostprogram import Allocate, Apply, Arg, HostProgram, Input, Lanes, Launch, Phase, Reorder, Result, Shape, Step, SumLanes
 from fusion.emit.phases import Phases
 from fusion.emit.program import GmParam, KernelProgram
@@ -32,6 +32,7 @@ class _Host:
     kernels: dict[str, KernelProgram]
     held: dict[str, str] = field(default_factory=dict[str, str])
     padded: dict[str, str] = field(default_factory=dict[str, str])
+    packed: dict[str, GmTensor] = field(default_factory=dict[str, GmTensor])  # held values that are stored tile by tile
     order: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # dims of a held value as stored
     shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
     steps: list[Step] = field(default_factory=list[Step])
@@ -114,8 +115,28 @@ class _Host:
         shape = self.external(value) if value.role == "output" else p.shape
         self.held[p.value] = self.allocate(p.value, shape, p.dtype, p.role == "atomic")
         tensor = gm_tensor(Tiling(self.plan.graph, self.plan.tiles), value)
-        self.order[p.value] = () if tensor.packed else tuple(d for axis in tensor.axes for d in axis)
+        if tensor.packed:
+            self.packed[p.value] = tensor
+        self.order[p.value] = tuple(d for axis in tensor.axes for d in axis)
         return self.held[p.value]
+
+    def unpack(self, stage: str, name: str) -> None:
+        """A value that is stored tile by tile as a plain tensor, if all of its tiles are there."""
+        tensor, graph = self.packed[name], self.plan.graph
+        band = tensor.packed
+        assert band
+        units, (rows, width, *tile) = self.order[name], tensor.shape[-4:]
+        if width != Tiling(graph, self.plan.tiles).trips(band.col):
+            raise FusionError(f"only some tiles of {name} are stored", where=f"host stage {stage}", remedy="put the stage in a kernel")
+        n = len(units)
+        order = (*range(n), n, n + 2, n + 1, n + 3)
+        self.order[name] = (*units, band.row, band.col)
+        sizes = tuple(graph.dim(d).size for d in self.order[name])
+        shape = (*sizes[:-2], rows * tile[0], width * tile[1])
+        plain = self.named(f"{name}_whole", sizes)
+        self.steps.append(Reorder(plain, self.held[name], tensor.shape, order, shape, sizes if sizes != shape else ()))
+        self.held[name] = plain
+        del self.packed[name]
 
     # ---- host stages
 
@@ -142,9 +163,9 @@ class _Host:
 
     def aligned(self, stage: str, name: str, dims: tuple[str, ...]) -> str:
         """The tensor of a value with its axes in the order `dims`, and an axis of 1 for each dim that it lacks."""
+        if name in self.packed:
+            self.unpack(stage, name)
         have, graph = self.order[name], self.plan.graph
-        if not have and graph.value(name).dims:
-            raise FusionError(f"{name} is stored tile by tile", where=f"host stage {stage}", remedy="put the stage in a kernel")
         shape = tuple(graph.dim(d).size if d in have else 1 for d in dims)
         order = tuple(have.index(d) for d in dims if d in have)
         split = tuple(graph.dim(d).size for d in have)

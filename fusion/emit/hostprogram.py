@@ -41,13 +41,14 @@ class SumLanes:
 
 @dataclass(frozen=True)
 class Reorder:
-    """`source` seen as `split`, its axes permuted to `order`, then seen as `shape`."""
+    """`source` seen as `split`, its axes permuted to `order`, then seen as `shape`, of which `crop` is kept (the tails of tiles go)."""
 
     name: str
     source: str
     split: Shape
     order: tuple[int, ...]
     shape: Shape
+    crop: Shape = ()
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,16 @@ class HostProgram:
     @property
     def steps(self) -> tuple[Step, ...]:
         return tuple(s for p in self.phases for s in p.steps)
+
+    def dtypes(self) -> dict[str, str]:
+        """The dtype of every tensor by name."""
+        found = {i.tensor: i.dtype for i in self.inputs}
+        for step in self.steps:
+            if isinstance(step, Allocate | Apply):
+                found[step.name] = step.dtype
+            elif not isinstance(step, Launch):
+                found[step.name] = found[step.source]
+        return found
 
     @property
     def launches(self) -> int:

@@ -49,7 +49,8 @@ def _made(step: Step, env: Tensors) -> torch.Tensor:
     if isinstance(step, SumLanes):
         return env[step.source].sum(-1)
     if isinstance(step, Reorder):
-        return env[step.source].reshape(step.split).permute(step.order).reshape(step.shape)
+        whole = env[step.source].reshape(step.split).permute(step.order).reshape(step.shape)
+        return whole[tuple(slice(n) for n in step.crop)] if step.crop else whole
     assert isinstance(step, Apply)
     return applied(step, env)
 

@@ -150,27 +150,40 @@ def _step(plan: Plan, host: HostProgram, step: Step) -> list[str]:
         kernel = next(k for k in plan.kernels if k.name == step.kernel)
         args = ", ".join(_arg(host, a) for a in step.args)
         return ["", f"    # {', '.join(kernel.stages)}", f'    _kernel("{step.kernel}")({args})']
-    return [f"    {step.name} = {_made(step)}"]
+    return [f"    {step.name} = {_made(host, step)}"]
 
 
 def _arg(host: HostProgram, arg: Arg) -> str:
     return arg.tensor if dict(host.shapes)[arg.tensor] == arg.shape else f"{arg.tensor}.view({_tuple(arg.shape)})"
 
 
-def _made(step: Allocate | Lanes | SumLanes | Reorder | Apply) -> str:
+def _made(host: HostProgram, step: Allocate | Lanes | SumLanes | Reorder | Apply) -> str:
     if isinstance(step, Allocate):
         return f"torch.{'zeros' if step.zero else 'empty'}({_tuple(step.shape)}, dtype=torch.{step.dtype}, device=device)"
     if isinstance(step, Lanes):
         return f"{step.source}[..., None].expand(*{step.source}.shape, {step.count}).contiguous()"
     if isinstance(step, SumLanes):
         return f"{step.source}.sum(-1)"
-    if isinstance(step, Reorder):
-        permuted = f".permute({_tuple(step.order)})" if step.order != tuple(range(len(step.order))) else ""
-        split = f".reshape({_tuple(step.split)})" if permuted else ""
-        return f"{step.source}{split}{permuted}.reshape({_tuple(step.shape)})"
-    args = [_operand(a, step) for a in step.args]
-    text = HOST_CODE[step.fn].format(*args, axes=_tuple(step.axes))
-    plain = text.isidentifier() or step.fn in ("exp", "log", "sum", "amax", "amin")
+    return _reordered(host, step) if isinstance(step, Reorder) else _applied(host, step)
+
+
+def _reordered(host: HostProgram, step: Reorder) -> str:
+    permuted = step.order != tuple(range(len(step.order)))
+    text = step.source
+    if permuted:
+        text += f".reshape({_tuple(step.split)})" if dict(host.shapes)[step.source] != step.split else ""
+        text += f".permute({_tuple(step.order)})"
+    crop = f"[{', '.join(f':{n}' for n in step.crop)}]" if step.crop else ""
+    return f"{text}.reshape({_tuple(step.shape)}){crop}"
+
+
+def _applied(host: HostProgram, step: Apply) -> str:
+    """The operation, rounded to its dtype where torch would give another."""
+    text = HOST_CODE[step.fn].format(*(_operand(a, step) for a in step.args), axes=_tuple(step.axes))
+    dtypes = host.dtypes()
+    if all(dtypes[a] == step.dtype for a in step.args if isinstance(a, str)):
+        return text
+    plain = text.isidentifier() or text.endswith(")")
     return f"{text if plain else f'({text})'}.to(torch.{step.dtype})"
 
 

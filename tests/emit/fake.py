@@ -53,12 +53,28 @@ def fill(graph: StageGraph, tiling: Tiling, value: str, tensor: torch.Tensor, en
     """Writes a value; one without tiled dims as a sum over its lanes."""
     whole = stored(graph, tiling, value, env)
     if whole is None:
-        tensor.zero_()
+        fill_tiles(graph, tiling, value, tensor, env)
     elif whole.dim() < tensor.dim():
         tensor[..., 0] = whole / 2
         tensor[..., -1] = whole / 2
     else:
         tensor.copy_(whole)
+
+
+def fill_tiles(graph: StageGraph, tiling: Tiling, value: str, tensor: torch.Tensor, env: dict[str, torch.Tensor]) -> None:
+    """Writes a value tile by tile where all of its tiles are stored; nobody but kernels looks at the others."""
+    gm = gm_tensor(tiling, graph.value(value))
+    assert gm.packed
+    dims = [*(d for axis in gm.axes for d in axis), gm.packed.row, gm.packed.col]
+    whole = env[value].permute([graph.value(value).dims.index(d) for d in dims])
+    rows, width, height, breadth = tensor.shape[-4:]
+    if width != tiling.trips(gm.packed.col):
+        tensor.zero_()
+        return
+    for i in range(rows):
+        for j in range(width):
+            part = whole[..., i * height : (i + 1) * height, j * breadth : (j + 1) * breadth]
+            tensor[..., i, j, : part.shape[-2], : part.shape[-1]] = part
 
 
 def check(graph: StageGraph, tiling: Tiling, value: str, tensor: torch.Tensor, env: dict[str, torch.Tensor]) -> None:

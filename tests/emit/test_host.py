@@ -82,6 +82,13 @@ def test_a_host_stage_computes_what_the_graph_says() -> None:
     assert_agrees(program)
 
 
+@pytest.mark.parametrize("sizes", [(256, 384, 64), (200, 328, 64)])
+def test_a_host_stage_reads_what_is_stored_tile_by_tile(sizes: tuple[int, int, int]) -> None:
+    program = emit(from_text("tiles m=64 n=64\n" + TWO, product(*sizes)))
+    assert next(p for p in program.kernels[0].params if p.value == "acc").shape[-2:] == (64, 64)
+    assert_agrees(program)
+
+
 def test_an_input_after_an_output_starts_a_phase() -> None:
     host = emit(from_text(SPLIT, backward())).host
     assert [(p.name, p.inputs, [r.value for r in p.results]) for p in host.phases] == [
