@@ -14,7 +14,7 @@ CASES: dict[str, tuple[OwnCase, ...]] = {
         ("L0", "8 query heads a K/V head", SINK | {"heads": 8, "groups": 8, "seq_len": 128}, {}),
         ("L0", "dim 128, two batches", SINK | {"batch": 2, "heads": 2, "seq_len": 128, "dim": 128}, {}),
         ("L0", "blocks 32 by 64", SINK | {"block_M": 32, "block_N": 64}, {}),
-        ("L0", "blocks 64 by 128", SINK | {"block_M": 64, "block_N": 128}, {}),
+        ("L0", "blocks 64 by 32", SINK | {"block_M": 64, "block_N": 32}, {}),
         ("L0", "bfloat16", SINK | {"dtype": "bfloat16"}, {}),
         ("L1", "tail of 8", SINK | {"seq_len": 200}, {}),
         ("L1", "prime length 131", SINK | {"seq_len": 131}, {}),

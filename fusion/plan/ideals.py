@@ -53,6 +53,10 @@ class Order:
     def names(self, mask: int) -> frozenset[str]:
         return frozenset(self.atoms[i] for i in bits(mask))
 
+    def mask(self, names: frozenset[str]) -> int:
+        """The inverse of `names`."""
+        return sum(1 << i for i, atom in enumerate(self.atoms) if atom in names)
+
     def ready(self, ideal: int) -> int:
         """The atoms outside whose predecessors are all inside."""
         return sum(1 << i for i in bits(self.everything & ~ideal) if not self.before[i] & ~ideal)

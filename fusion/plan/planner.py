@@ -21,7 +21,7 @@ from fusion.plan.device import Limits
 from fusion.plan.prefilter import Prefilter
 from fusion.plan.realize import Realized, fits, legal_structures, options, placed, realize, why_not
 from fusion.plan.rules import structure_refusals
-from fusion.plan.search import Found, Partition, best_partitions
+from fusion.plan.search import Found, Partition, PartitionSearch, best_partitions
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import Tiling, tilings
 from fusion.plan.types import Kernel, Plan, Refusal
@@ -77,7 +77,7 @@ class _Chooser:
 
     def possible(self, atoms: frozenset[str]) -> bool:
         """False if no larger kernel with these atoms can be legal, whatever the host takes over."""
-        rest = frozenset(a for a in atoms if not self.may_run_on_host(a))
+        rest = atoms - self.movable
         return not rest or self.prefilter.possible(rest)
 
     def confirm(self, atoms: frozenset[str]) -> bool:
@@ -92,7 +92,7 @@ class _Chooser:
         return True
 
     def _choices(self, atoms: frozenset[str]) -> list[Choice]:
-        movable = sorted(a for a in atoms if self.may_run_on_host(a))
+        movable = sorted(atoms & self.movable)
         found: list[Choice] = []
         for moved in itertools.chain.from_iterable(itertools.combinations(movable, n) for n in range(len(movable) + 1)):
             rest, host = atoms - set(moved), self.stages(moved)
@@ -106,6 +106,11 @@ class _Chooser:
             known = legal_structures(self.tiling, self.stages(atoms), self.prefilter.legal_so_far(atoms))
             self.structures[atoms] = known
         return options((s if s.tiling is self.tiling else s.retiled(self.tiling) for s in known), self.limits)
+
+    @cached_property
+    def movable(self) -> frozenset[str]:
+        """Atoms that the host may run instead."""
+        return frozenset(a for a in self.atoms if self.may_run_on_host(a))
 
     def may_run_on_host(self, atom: str) -> bool:
         """A stage that only casts or scales what kernels leave, for the caller."""
@@ -182,14 +187,18 @@ class Planner:
 
     def _search(self, chooser: _Chooser, targets: tuple[int, ...], keep: int) -> Found:
         """Searches again whenever a kernel of a best partition turns out not to fit: costs only rise, so the last answer is exact."""
+        if not all(self._fits_alone(chooser, a) for a in self.atoms if a not in chooser.movable):
+            return Found({t: [] for t in targets}, True, {})
+        search = PartitionSearch(self.atom_graph, chooser.cost, chooser.possible, like=self._searches.get(id(chooser.prefilter)))
+        self._searches.setdefault(id(chooser.prefilter), search)
         while True:
-            alone = [a for a in self.atoms if not chooser.may_run_on_host(a) and not self._fits_alone(chooser, a)]
-            if alone:
-                return Found({t: [] for t in targets}, True, {})
-            result = best_partitions(self.atom_graph, chooser.cost, targets, keep, possible=chooser.possible)
+            result = search.best(targets, keep)
             used = {atoms for t in targets for p in result.best[t] for atoms in p.kernels}
-            if all([chooser.confirm(atoms) for atoms in sorted(used, key=sorted)]):
+            struck = [atoms for atoms in sorted(used, key=sorted) if not chooser.confirm(atoms)]
+            if not struck:
                 return result
+            for atoms in struck:
+                search.reprice(atoms)
 
     def _fits_alone(self, chooser: _Chooser, atom: str) -> bool:
         one = frozenset({atom})
@@ -197,6 +206,11 @@ class Planner:
             if chooser.confirm(one):
                 return True
         return False
+
+    @cached_property
+    def _searches(self) -> dict[int, PartitionSearch]:
+        """The first search under each prefilter: later ones take over its enumeration."""
+        return {}
 
     @cached_property
     def choosers(self) -> list[_Chooser]:
@@ -229,7 +243,9 @@ class Planner:
         nearest = best_partitions(self.atom_graph, chooser.cost, (target,), 1).nearest.get(target, ())
         near = f"nearest counts that work: {' and '.join(map(str, nearest))}" if nearest else "no count works for these shapes"
         if target > len(self.atoms):
-            return FusionError(f"--target {target}: the operator has {len(self.atoms)} stages that can be apart", where=self.graph.name, remedy=near)
+            return FusionError(
+                f"--target {target}: the operator has {len(self.atoms)} stages that can be apart", where=self.graph.name, remedy=near
+            )
         reason = self.forbidding(chooser)
         return FusionError(f"--target {target} is impossible: {reason}", where=self.graph.name, remedy=near)
 

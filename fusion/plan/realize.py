@@ -11,7 +11,7 @@ from fusion.cost.simple import KernelCost, estimate
 from fusion.plan.device import Limits
 from fusion.plan.masks import conditions
 from fusion.plan.prefilter import MAX_LOOPS, Assignment
-from fusion.plan.rules import KERNEL_RULES, LASTING_RULES, kernel_refusals, memory_fits, ordered_by_cycle, structure_refusals
+from fusion.plan.rules import DEFAULT_RULES, LASTING_RULES, kernel_refusals, memory_fits, ordered_by_cycle, structure_refusals
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import Tiling
 from fusion.plan.trips import most_visited
@@ -94,7 +94,7 @@ def options(structures: Iterable[Structure], limits: Limits, name: str = "kernel
     found: list[Realized] = []
     for structure in structures:
         kernel = default_kernel(structure, name, limits)
-        if any(True for rule in KERNEL_RULES for _ in rule(structure, kernel, limits)):
+        if any(True for rule in DEFAULT_RULES for _ in rule(structure, kernel, limits)):
             continue
         tasks = math.prod(structure.tiling.trips(d) for d in kernel.grid)
         lasting = replace(kernel, persistent=True)

@@ -38,7 +38,10 @@ def grid_sum_is_final(s: Structure) -> Iterator[tuple[str, str]]:
         dims = s.crosses_grid(op)
         readers = [r for r, o in s.readers.get(out, ()) if s.accumulator.get(out) != o.out]
         if dims and readers:
-            yield readers[0].name, f"{out} of stage {stage.name} is summed across blocks over {' '.join(sorted(dims))}, and read in the kernel"
+            yield (
+                readers[0].name,
+                f"{out} of stage {stage.name} is summed across blocks over {' '.join(sorted(dims))}, and read in the kernel",
+            )
 
 
 def only_sums_cross_blocks(s: Structure) -> Iterator[tuple[str, str]]:
@@ -55,7 +58,10 @@ def loop_sum_is_final(s: Structure) -> Iterator[tuple[str, str]]:
         for reader, o in s.readers.get(out, ()):
             inside = s.levels[o.out] == "body" and s.accumulator.get(out) != o.out
             if late and inside and not (out in s.nexts and reader.scan == stage.scan and reader.scan):
-                yield reader.name, f"{out} of stage {stage.name} is complete only after the loop over {' '.join(s.loops)}, and read inside it"
+                yield (
+                    reader.name,
+                    f"{out} of stage {stage.name} is complete only after the loop over {' '.join(s.loops)}, and read inside it",
+                )
 
 
 def body_values_stay_in_body(s: Structure) -> Iterator[tuple[str, str]]:
@@ -143,7 +149,10 @@ def sums_leave_a_row(s: Structure) -> Iterator[tuple[str, str]]:
             if not s.atomic(out) or len([d for d in op.over if s.tiling.is_matrix(d)]) > 1:
                 yield stage.name, f"{out} is a single number for each tile"
         elif not s.tiling.shape(out) and OPS[op.fn].form != "reduce" and (out in s.stored or not _meets_tiles(s, out)):
-            yield stage.name, f"{out} has no tiled dim (dims: {' '.join(s.graph.value(out).dims)}): it can only be used with tiles of its kernel"
+            yield (
+                stage.name,
+                f"{out} has no tiled dim (dims: {' '.join(s.graph.value(out).dims)}): it can only be used with tiles of its kernel",
+            )
 
 
 def _meets_tiles(s: Structure, value: str) -> bool:
@@ -328,6 +337,8 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
 )
 
 
+DEFAULT_RULES: tuple[KernelRule, ...] = (flags_fit, cube_tiles_fit, slots_do_not_flood)
+"""Rules that a kernel with default handoffs (realize.py) may still break; it keeps the others by the way it is made."""
 LASTING_RULES: tuple[KernelRule, ...] = (single_slots_are_ordered, slots_do_not_flood)
 """Rules that a persistent kernel may break where one block for each task does not."""
 
@@ -340,7 +351,10 @@ def memory_fits(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[
         limit = limits.memory(memory)
         if used > limit:
             largest = ", ".join(f"{n} {b} B" for n, b in buffers[:4])
-            yield kernel.name, f"needs {used} B of {memory.upper()}, which has {limit} B (largest: {largest}); use smaller tiles or split it"
+            yield (
+                kernel.name,
+                f"needs {used} B of {memory.upper()}, which has {limit} B (largest: {largest}); use smaller tiles or split it",
+            )
 
 
 def kernel_refusals(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[Refusal]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
@@ -199,6 +199,42 @@ class _Search:
         return []
 
 
+class PartitionSearch:
+    """A search that can be asked again after some costs have risen: only those are asked for anew (see best_partitions)."""
+
+    def __init__(
+        self,
+        graph: nx.DiGraph[str],
+        cost: Cost,
+        possible: Possible | None = None,
+        limit: int = 200_000,
+        like: PartitionSearch | None = None,
+    ) -> None:
+        """`like` is a search of the same graph with the same `possible` and `limit`: its enumeration of kernels is taken over."""
+        order = Order.of(graph)
+        self._search = like._search if like else _Search(_Prices(order, cost), possible, limit)
+        if like:
+            self._search = replace(self._search, prices=_Prices(order, cost))
+        self._steps = like._steps if like else all_steps(order, self._search.allowed, limit)
+
+    def reprice(self, atoms: frozenset[str]) -> None:
+        """The cost of this kernel has changed."""
+        prices = self._search.prices
+        prices.known.pop(prices.order.mask(atoms), None)
+
+    def best(self, counts: Iterable[int], keep: int) -> Found:
+        """As best_partitions, with the costs of now."""
+        if keep < 1:
+            raise ValueError(f"keep is {keep}, need at least 1")
+        search, steps = self._search, self._steps
+        asked = sorted(set(counts))
+        within = [count for count in asked if 1 <= count <= len(search.prices.order.atoms)]
+        totals = {count: list[int]() for count in asked} | search.solve(steps, within, keep)
+        has = {count: bool(found) for count, found in totals.items()}
+        nearest = {count: search.nearest(steps, count, has) for count in asked if not has[count]}
+        return Found({count: [search.prices.partition(t) for t in totals[count]] for count in asked}, steps is not None, nearest)
+
+
 def best_partitions(
     graph: nx.DiGraph[str],
     cost: Cost,
@@ -221,14 +257,4 @@ def best_partitions(
     limit: of sets of atoms to look at in all. A graph too wide for it gets a bounded search of about that effort instead: the same
     programming over corridors of ideals, first along a few linear orders, then around the best partitions; the result is not `exact`.
     """
-    if keep < 1:
-        raise ValueError(f"keep is {keep}, need at least 1")
-    order = Order.of(graph)
-    search = _Search(_Prices(order, cost), possible, limit)
-    asked = sorted(set(counts))
-    within = [count for count in asked if 1 <= count <= len(order.atoms)]
-    steps = all_steps(order, search.allowed, limit)
-    totals = {count: list[int]() for count in asked} | search.solve(steps, within, keep)
-    has = {count: bool(found) for count, found in totals.items()}
-    nearest = {count: search.nearest(steps, count, has) for count in asked if not has[count]}
-    return Found({count: [search.prices.partition(t) for t in totals[count]] for count in asked}, steps is not None, nearest)
+    return PartitionSearch(graph, cost, possible, limit).best(counts, keep)

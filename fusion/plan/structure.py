@@ -16,7 +16,22 @@ from fusion.plan.tiling import Tiling
 from fusion.plan.types import Handoff, Level
 
 SIZE_FREE = frozenset(
-    ("ops", "position", "made", "states", "nexts", "accumulator", "levels", "readers", "stored", "loaded", "absorbed", "handoffs", "order", "clusters")
+    (
+        "ops",
+        "position",
+        "made",
+        "states",
+        "nexts",
+        "accumulator",
+        "levels",
+        "readers",
+        "stored",
+        "loaded",
+        "absorbed",
+        "handoffs",
+        "order",
+        "clusters",
+    )
 )
 MIN_SPLIT_TILE = 32  # a dim is shared between two Vector cores only if each half keeps 32-byte rows of every dtype
 

@@ -38,16 +38,15 @@ class CaseResult:
 
 
 def carried_over(plan: Plan, graph: StageGraph, limits: Limits) -> Plan:
-    """The plan's kernels on another shape of the operator: the same stages, grid and loops; tiles and slots are chosen anew."""
+    """The plan's kernels on another shape of the operator: the same stages and loops; tiles and slots are chosen anew."""
     lines = [f"plan {plan.graph.name}", ""]
     for k in plan.kernels:
-        lines += [
-            f"kernel {k.name}: {' '.join(k.stages)}",
-            f"  grid {' '.join(k.grid)}" if k.grid else "",
-            f"  loops {' '.join(k.loops)}" if k.loops else "",
-        ]
+        rest = {d for s in k.stages for d in graph.stage_dims(s)} - set(k.loops)
+        grid = " ".join(d.name for d in graph.dims if d.name in rest)
+        lines += [f"kernel {k.name}: {' '.join(k.stages)}", f"  grid {grid}"]
+        lines += [f"  loops {' '.join(k.loops)}"] if k.loops else []
     lines += [f"host: {' '.join(plan.host_stages)}"] if plan.host_stages else []
-    return from_text("\n".join(x for x in lines if x), graph, f"plan of {plan.graph.name}", limits)
+    return from_text("\n".join(lines), graph, f"plan of {plan.graph.name}", limits)
 
 
 def run_cases(
