@@ -21,9 +21,9 @@ from fusion.timeline.launch import time_launch
 from fusion.timeline.record import Outline
 
 NOISE = 0.02  # relative: what one latency is worth
-STEP = 0.02  # of a logarithm, for differences
+STEP = 0.05  # of a logarithm, for differences
 ROUNDS = 12
-UNDETERMINED = 0.85
+UNDETERMINED = 0.9
 Floats = npt.NDArray[np.float64]
 
 PARAMETERS: Mapping[str, tuple[float, float]] = {  # public value in base units, width of a logarithm
@@ -154,7 +154,7 @@ def _line_search(
         new = _logs(device, rows, keys, tried) - target
         better = _objective(new, tried, width)
         if better < now:
-            return tried, new, now - better > 1e-3 * now
+            return tried, new, now - better > 2e-4 * now
     return theta, residual, False
 
 
@@ -167,9 +167,9 @@ def narrowing(device: Device, rows: Sequence[Row], keys: Sequence[str]) -> dict[
 
 
 def fit(device: Device, rows: Sequence[Row], candidates: Sequence[str] = tuple(PARAMETERS)) -> Calibration:
-    """Fits what the rows determine, then again without each row; all else keeps its public value. The interval covers left-out errors."""
+    """Fits what the rows determine best (fewer parameters than rows), then again without each row; all else keeps its public value."""
     narrowed = narrowing(device, rows, candidates)
-    keys = [k for k in candidates if narrowed[k] < UNDETERMINED]
+    keys = sorted((k for k in candidates if narrowed[k] < UNDETERMINED), key=lambda k: narrowed[k])[: max(1, len(rows) - 1)]
     if not keys:
         raise FusionError("the measurements determine no parameter", where="calibrate", remedy="measure more kernels, or --emit-microbenchmarks")
     base = device.with_values({k: PARAMETERS[k][0] for k in candidates}, "public value; these measurements do not determine it")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from fusion.calibrate import store
 from fusion.calibrate.fit import Row
 from fusion.calibrate.handwritten import VARIANTS, Shape, sources
 from fusion.calibrate.tables import read_ours
 from fusion.errors import FusionError, did_you_mean
 from fusion.simulator import Buffer
+from fusion.timeline import store
 from fusion.timeline.record import Outline, outline
 from fusion.toolchain import lower
 
-MEASURED = store.DATA / "measured_910b3.csv"
+DATA = Path(__file__).parent / "data"
+MEASURED = DATA / "measured_910b3.csv"
+
+
+def shipped(label: str) -> Path:
+    """The file of a hand-written kernel's outline by its label, `6/dk_dq`."""
+    return DATA / f"{label.replace('/', '_')}.npz"
 
 
 def labels() -> tuple[str, ...]:
@@ -23,7 +30,7 @@ def labels() -> tuple[str, ...]:
 
 def kernel(label: str) -> Outline:
     """The outline of a hand-written kernel at the measured shape, as shipped. Raises FusionError for an unknown label."""
-    path = store.handwritten(label)
+    path = shipped(label)
     if not path.exists():
         raise FusionError(f"no kernel {label!r}", where="launches", remedy=did_you_mean(label, labels()))
     return store.load(path)

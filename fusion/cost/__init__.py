@@ -1,1 +1,1 @@
-"""How long a kernel is expected to take: the planner's estimate, and the device descriptions behind it."""
+"""How long a kernel is expected to take: the planner's estimate, from the same device descriptions as the timeline."""

@@ -32,6 +32,13 @@ class Device:
     interval: float = 0.0
     calibrated: tuple[str, ...] = ()
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, tuple(self.numbers.items())))
+
     def __getitem__(self, key: str) -> float:
         return self._base[key]
 
@@ -39,11 +46,11 @@ class Device:
     def _base(self) -> dict[str, float]:
         return {k: n.value * UNITS[ALL_KEYS[k]][n.unit] for k, n in self.numbers.items()}
 
-    @property
+    @cached_property
     def ghz(self) -> float:
         return self["cores.clock"] / 1e3
 
-    @property
+    @cached_property
     def cube_cores(self) -> int:
         return int(self["cores.cube"])
 

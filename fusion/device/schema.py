@@ -22,7 +22,7 @@ KEYS: Mapping[str, str] = {
     **{f"memory.{m}": "bytes" for m in ("ub", "l1", "l0a", "l0b", "l0c", "l2", "hbm")},
     **{f"launch.{k}": "time" for k in ("task", "gap", "host_sync", "block_start")},
     **{f"gm.{k}": "time" for k in ("latency", "store_latency")},
-    **{f"gm.{k}": "rate" for k in ("cube_rate", "vector_rate", "fix_rate", "l2_rate", "hbm_rate")},
+    **{f"gm.{k}": "rate" for k in ("cube_rate", "vector_rate", "fix_rate", "ddr_rate", "l2_rate", "hbm_rate")},
     "gm.atomic_factor": "count",
     "gm.burst": "cycles",
     "sync.cross_flags": "count",

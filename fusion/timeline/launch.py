@@ -17,10 +17,10 @@ from fusion.device import Device
 from fusion.errors import FusionError
 from fusion.timeline.library import Scheduled, schedule
 from fusion.timeline.price import price
-from fusion.timeline.record import BlockKind, Outline
+from fusion.timeline.record import BlockKind, Outline, Traffic
 
 ROUNDS = 3
-BUDGET = 600_000  # instructions to schedule for one launch; kinds beyond are scaled from the nearest by their instruction count
+BUDGET = 300_000  # instructions to schedule for one launch; kinds beyond are scaled from the nearest by their instruction count
 Bools = npt.NDArray[np.bool_]
 
 
@@ -57,17 +57,28 @@ def atomic_records(outline: Outline, kind: BlockKind) -> Bools:
     return lines[np.minimum(kind.records["line"], len(lines) - 1)]
 
 
+@lru_cache(maxsize=256)
+def totals(outline: Outline) -> tuple[Traffic, ...]:
+    """What all blocks load and store, by buffer."""
+    scale = outline.blocks / max(1, sum(k.count for k in outline.kinds))
+    found = list[Traffic]()
+    for same in zip(*(k.traffic for k in outline.kinds), strict=True):
+        loaded, stored = (
+            sum(getattr(t, field) * k.count for t, k in zip(same, outline.kinds, strict=True)) for field in ("loaded", "stored")
+        )
+        found.append(Traffic(same[0].name, same[0].nbytes, round(loaded * scale), round(stored * scale)))
+    return tuple(found)
+
+
 def traffic(outline: Outline) -> tuple[int, int]:
     """GM bytes moved by all blocks, and how many of them have to come from or go to HBM: every touched byte once."""
-    moved: dict[str, int] = {}
-    size: dict[str, int] = {}
-    for kind in outline.kinds:
-        for t in kind.traffic:
-            moved[t.name] = moved.get(t.name, 0) + t.moved * kind.count
-            size[t.name] = t.nbytes
-    scale = outline.blocks / max(1, sum(k.count for k in outline.kinds))
-    total = {n: round(m * scale) for n, m in moved.items()}
-    return sum(total.values()), sum(min(m, size[n]) for n, m in total.items())
+    return sum(t.moved for t in totals(outline)), sum(min(t.moved, t.nbytes) for t in totals(outline))
+
+
+def missing_share(outline: Outline, kind: BlockKind) -> npt.NDArray[np.float64]:
+    """The share of each record's load that is not in L2: first touches of what the kernel has not written itself."""
+    by_buffer = [min(t.nbytes, t.loaded) / t.loaded if t.loaded and not t.stored else 0.0 for t in totals(outline)]
+    return np.array([*by_buffer, 0.0])[kind.buffer]
 
 
 def _rates(device: Device, core_rate: float) -> tuple[float, float, float, float]:
@@ -75,7 +86,7 @@ def _rates(device: Device, core_rate: float) -> tuple[float, float, float, float
 
 
 def _schedule(outline: Outline, kind: BlockKind, device: Device, core_rate: float) -> Scheduled:
-    items = price(kind.records, device, atomic_records(outline, kind))
+    items = price(kind.records, device, atomic_records(outline, kind), missing_share(outline, kind))
     found = schedule(items, outline.vectors, _rates(device, core_rate))
     if found is None:
         raise FusionError("the instruction stream of a block never ends: a flag is waited for that nothing sets", where=outline.kernel)

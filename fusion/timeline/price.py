@@ -12,6 +12,7 @@ from fusion.simulator.trace import op_names
 from fusion.timeline.library import ITEM
 
 Records = npt.NDArray[np.void]
+Floats = npt.NDArray[np.float64]
 V, M, MTE1, MTE2, MTE3, FIX, ALL = 1, 2, 3, 4, 5, 6, 7
 RUN, SET, WAIT, BARRIER, CROSS_SET, CROSS_WAIT, SCALAR, SYNC_ALL, END = range(9)
 
@@ -66,21 +67,22 @@ def load_ns(records: Records, device: Device) -> npt.NDArray[np.float64]:
     return (records["bytes"] / rate + device["cube.load_start"]) / device.ghz
 
 
-def _transfers(items: Records, records: Records, device: Device, atomic: npt.NDArray[np.bool_]) -> None:
-    """GM bytes, what they may flow at, and the latency behind them."""
+def _transfers(items: Records, records: Records, device: Device, atomic: npt.NDArray[np.bool_], missing: Floats) -> None:
+    """GM bytes, what they may flow at, and the latency behind them. A load that misses L2 flows at what a core gets from DDR."""
     moves = (records["kind"] == RUN) & (records["gm_bytes"] > 0)
     weight = np.where(atomic, device["gm.atomic_factor"], 1.0)
     items["bytes"] = np.where(moves, records["gm_bytes"] * weight, 0)
     loads = records["pipe"] == MTE2
     items["latency"] = np.where(moves, np.where(loads, device["gm.latency"], device["gm.store_latency"]), 0)
     side = np.where(records["stream"] == 0, device["gm.cube_rate"], device["gm.vector_rate"])
+    side = np.where(loads, 1.0 / ((1.0 - missing) / side + missing / device["gm.ddr_rate"]), side)
     rate = np.where(records["pipe"] == FIX, device["gm.fix_rate"], side)
     bursts = np.maximum(device.ns("gm.burst") * records["repeats"], 1e-3)  # a row takes at least so long, however short it is
     items["cap"] = np.minimum(rate, np.maximum(items["bytes"], 1.0) / bursts)
 
 
-def price(records: Records, device: Device, atomic: npt.NDArray[np.bool_]) -> Records:
-    """Items for the scheduler, one a record, in the same order."""
+def price(records: Records, device: Device, atomic: npt.NDArray[np.bool_], missing: Floats) -> Records:
+    """Items for the scheduler, one a record, in the same order. `missing` is the share of a record's bytes that are not in L2."""
     items = np.zeros(len(records), ITEM)
     for field in ("stream", "pipe", "kind", "flag", "other"):
         items[field] = records[field]
@@ -90,7 +92,7 @@ def price(records: Records, device: Device, atomic: npt.NDArray[np.bool_]) -> Re
     for number, cost in ((V, vector_ns), (M, mmad_ns), (MTE1, load_ns)):
         mine = run & (pipe == number)
         items["fixed"][mine] = cost(records[mine], device)
-    _transfers(items, records, device, atomic)
+    _transfers(items, records, device, atomic, missing)
     scalar = np.where(records["gm_bytes"] > 0, device["scalar.gm_read"], device["scalar.ub_read"])
     items["fixed"] = np.where(kind == SCALAR, scalar, items["fixed"])
     items["fixed"] = np.where((kind == BARRIER) & (pipe == ALL), device["sync.drain"], items["fixed"])

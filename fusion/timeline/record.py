@@ -19,29 +19,39 @@ from fusion.simulator.run import Options, bind, execute, job_text
 from fusion.simulator.source import parse
 from fusion.simulator.trace import read
 
+LOADS = 4  # MTE2
 NOTE = 255  # a section that only tells a block's kind
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes of one buffer that a block moves, and the buffer's size."""
+    """Bytes of one buffer that a block loads and stores, and the buffer's size."""
 
     name: str
     nbytes: int
-    moved: int
+    loaded: int
+    stored: int
+
+    @property
+    def moved(self) -> int:
+        return self.loaded + self.stored
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BlockKind:
-    """Blocks that issue the same instructions: the streams of the first of them, how many they are, and what they move."""
+    """Blocks that issue the same instructions: the streams of the first of them, how many they are, and what they move.
+
+    `buffer` is the index into `traffic` of the buffer that a record touches, or -1.
+    """
 
     block: int
     count: int
     records: npt.NDArray[np.void]
+    buffer: npt.NDArray[np.int16]
     traffic: tuple[Traffic, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outline:
     """All kinds of blocks of one launch, and the kind (index) of every block. `sampled` if not every block was looked at."""
 
@@ -120,6 +130,9 @@ def _sorted(trace: Path, name: str, vectors: int, buffers: Sequence[Buffer], off
 def _kind(block: int, count: int, records: npt.NDArray[np.void], buffers: Sequence[Buffer], offsets: Sequence[int]) -> BlockKind:
     at = np.searchsorted(np.array(offsets), records["gm_offset"], side="right") - 1
     moves = (records["gm_bytes"] > 0) & (at >= 0)
-    moved = np.bincount(at[moves], weights=records["gm_bytes"][moves], minlength=len(buffers))
-    traffic = tuple(Traffic(b.name, b.nbytes, int(m)) for b, m in zip(buffers, moved, strict=True) if m)
-    return BlockKind(block, count, records, traffic)
+    loads = moves & (records["pipe"] == LOADS)
+    loaded, stored = (
+        np.bincount(at[which], weights=records["gm_bytes"][which], minlength=len(buffers)) for which in (loads, moves & ~loads)
+    )
+    traffic = tuple(Traffic(b.name, b.nbytes, int(x), int(y)) for b, x, y in zip(buffers, loaded, stored, strict=True))
+    return BlockKind(block, count, records, np.where(moves, at, -1).astype(np.int16), traffic)

@@ -1,0 +1,102 @@
+"""The timeline of a whole plan: every kernel lowered, outlined and scheduled, with the launches and the host's part around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fusion.cost.host import host_us
+from fusion.device import Device
+from fusion.emit.emit import emit
+from fusion.emit.program import KernelProgram, Program
+from fusion.errors import FusionError
+from fusion.plan.types import Plan
+from fusion.simulator import Buffer
+from fusion.timeline.floor import Floor, floor
+from fusion.timeline.launch import time_launch
+from fusion.timeline.report import KernelTime, kernel_time
+from fusion.timeline.store import recorded
+from fusion.toolchain import KernelSource, Lowered, lower
+from fusion.verify.places import origin
+
+MANY = 16_384  # blocks beyond which only a sample is looked at
+SAMPLE = 4_096
+
+
+@dataclass(frozen=True)
+class PlanTime:
+    """A plan's predicted time: `kernels_us` on the device, `us` with launch gaps and the host's part."""
+
+    kernels: tuple[KernelTime, ...]
+    gaps_us: float
+    host_us: float
+    floor: Floor
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kernels_us(self) -> float:
+        return sum(k.us for k in self.kernels)
+
+    @property
+    def us(self) -> float:
+        return self.kernels_us + self.gaps_us + self.host_us
+
+    @property
+    def bottleneck(self) -> str:
+        """That of the longest kernel."""
+        return max(self.kernels, key=lambda k: k.us).bottleneck
+
+
+def sample(blocks: int) -> tuple[int, ...]:
+    """Which blocks to look at: all (empty) if they are not too many, else evenly spaced ones and both ends."""
+    if blocks <= MANY:
+        return ()
+    ends = [*range(32), *range(blocks - 32, blocks)]
+    return tuple(sorted({*ends, *(i * blocks // SAMPLE for i in range(SAMPLE))}))
+
+
+def time_kernel(kernel: KernelProgram, lowered: Lowered, device: Device) -> KernelTime:
+    """The timeline of one emitted kernel."""
+    if lowered.error or not lowered.ascendc:
+        what = lowered.error.message if lowered.error else "not lowered to Ascend C"
+        raise FusionError(what, where=kernel.name)
+    buffers = [Buffer(p.name, p.dtype, tuple(int(n) for n in p.shape), role="out") for p in lowered.params if p.role != "scalar"]
+    outline = recorded(lowered.ascendc, kernel.name, buffers, sample(kernel.blocks))
+    stages: dict[str, str] = {}
+
+    def stage_of(statement: str) -> str:
+        if statement not in stages:
+            place = origin(kernel, statement)
+            stages[statement] = place.stage if place else ""
+        return stages[statement]
+
+    return kernel_time(kernel.name, time_launch(outline, device), device, stage_of)
+
+
+def host_part(plan: Plan) -> float:
+    """Microseconds of the stages that the host runs."""
+    graph = plan.graph
+    touched = [[graph.value(v) for v in (*graph.stage(s).reads, *graph.stage(s).writes)] for s in plan.host_stages]
+    return sum(host_us(sum(graph.size(v.dims) * v.itemsize for v in values)) for values in touched)
+
+
+def time_program(program: Program, device: Device, lowered: Mapping[str, Lowered]) -> PlanTime:
+    """The timeline of an emitted and lowered program."""
+    kernels = tuple(time_kernel(k, lowered[k.name], device) for k in program.kernels)
+    notes = tuple(f"{k.name}: {k.blocks} blocks are too many to look at; extrapolated from a sample" for k in kernels if k.sampled)
+    gaps = device["launch.gap"] / 1e3 * len(kernels)
+    return PlanTime(kernels, gaps, host_part(program.plan), floor(program.plan.graph, device), notes)
+
+
+def lower_all(programs: Sequence[Program]) -> list[dict[str, Lowered]]:
+    """The kernels of all programs, lowered in one batch; kernels with the same text once."""
+    texts = {k.source: KernelSource(k.name, k.source) for p in programs for k in p.kernels}
+    found = dict(zip(texts, lower(list(texts.values())), strict=True))
+    return [{k.name: found[k.source] for k in p.kernels} for p in programs]
+
+
+def time_plan(plan: Plan, device: Device) -> PlanTime:
+    """Emits, lowers and schedules a plan."""
+    program = emit(plan, device.limits())
+    (lowered,) = lower_all([program])
+    return time_program(program, device, lowered)

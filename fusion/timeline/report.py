@@ -1,0 +1,127 @@
+"""What a launch spends its time on: busy pipes, waiting by cause, the critical path by stage, and the bottleneck that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fusion.device import Device
+from fusion.simulator.trace import PIPES
+from fusion.timeline.launch import KindTime, Launched
+from fusion.timeline.library import PIPES as PIPE_COUNT
+from fusion.timeline.price import M, RUN, SCALAR
+
+STREAMS = ("AIC", "AIV0", "AIV1")
+CAUSES = (*(f"flag from {p}" for p in PIPES[:7]), "drain", "cross-core flag", "issue")
+CLEAR = 1.25  # a class is named if its share is so much larger than the next one
+StageOf = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """A kernel's predicted latency and where it goes; all shares are of that latency. `critical_us` is of a typical block, by stage."""
+
+    name: str
+    us: float
+    blocks: int
+    busy: Mapping[str, float]
+    waits: Mapping[str, float]
+    critical_us: Mapping[str, float]
+    gm_bytes: int
+    hbm_bytes: int
+    duty: float
+    tflops: float
+    start_share: float
+    bottleneck: str
+    sampled: bool
+    launched: Launched
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "kernel": self.name, "us": round(self.us, 2), "blocks": self.blocks, "bottleneck": self.bottleneck,
+            "busy": {k: round(v, 4) for k, v in self.busy.items()}, "waits": {k: round(v, 4) for k, v in self.waits.items()},
+            "critical_us": {k: round(v, 3) for k, v in self.critical_us.items()}, "gm_bytes": self.gm_bytes,
+            "hbm_bytes": self.hbm_bytes, "tflops": round(self.tflops, 2), "extrapolated": self.sampled,
+        }  # fmt: skip
+
+
+def _average(launched: Launched, field: Callable[[KindTime], np.ndarray]) -> np.ndarray:
+    """Over all blocks, ns of one core's share of the launch."""
+    timed = [k for k in launched.kinds if k.schedule]
+    total = sum(field(k) * k.kind.count for k in timed)
+    known = sum(k.kind.count for k in timed)
+    return np.asarray(total) / known
+
+
+def _shares(launched: Launched, device: Device) -> tuple[dict[str, float], dict[str, float]]:
+    cores = min(device.cube_cores, launched.outline.blocks)
+    scale = launched.outline.blocks / cores / (launched.us * 1e3)
+    busy = _average(launched, lambda k: k.schedule.busy if k.schedule else np.zeros(0)) * scale
+    waits = _average(launched, lambda k: k.schedule.waits if k.schedule else np.zeros(0)) * scale
+    by_pipe = {f"{STREAMS[s]}.{PIPES[p]}": float(busy[s, p]) for s in range(3) for p in range(PIPE_COUNT) if busy[s, p] > 1e-4}
+    by_cause = {
+        f"{STREAMS[s]} {CAUSES[c]}": float(waits[s, :, c].max())
+        for s in range(3)
+        for c in range(len(CAUSES))
+        if waits[s, :, c].max() > 1e-3
+    }
+    return by_pipe, by_cause
+
+
+def critical_path(kind: KindTime) -> list[tuple[int, float]]:
+    """Records that the block's end waited for, last first, each with the ns that it adds."""
+    found: list[tuple[int, float]] = []
+    if kind.schedule is None:
+        return found
+    end, pred = kind.schedule.end, kind.schedule.pred
+    work = np.isin(kind.kind.records["kind"], (RUN, SCALAR))
+    at = int(np.argmax(np.where(work, end, -1.0)))
+    while at >= 0 and len(found) < len(end):
+        before = int(pred[at])
+        since = float(end[before]) if before >= 0 else 0.0
+        found.append((at, max(0.0, float(end[at]) - since)))
+        at = before
+    return found
+
+
+def _by_stage(launched: Launched, stage_of: StageOf) -> dict[str, float]:
+    kind = max((k for k in launched.kinds if k.schedule), key=lambda k: k.kind.count)
+    source, found = launched.outline.source, dict[str, float]()
+    for at, ns in critical_path(kind):
+        line = int(kind.kind.records["line"][at])
+        stage = stage_of(source[line - 1]) if 0 < line <= len(source) else ""
+        found[stage or "other"] = found.get(stage or "other", 0.0) + ns / 1e3
+    return dict(sorted(found.items(), key=lambda kv: (-kv[1], kv[0])))
+
+
+def flops(launched: Launched) -> float:
+    """Multiplications and additions of the Cube over all blocks."""
+    total = 0.0
+    for k in launched.kinds:
+        r = k.kind.records
+        mine = r[(r["pipe"] == M) & (r["kind"] == RUN)]
+        total += 2.0 * float(np.sum(mine["m"].astype(np.float64) * mine["n"] * mine["k"])) * k.kind.count
+    return total * launched.outline.blocks / max(1, sum(k.kind.count for k in launched.kinds))
+
+
+def classify(busy: Mapping[str, float], waits: Mapping[str, float], duty: float, start: float) -> str:
+    """sync-bound, memory-bound, compute-bound, or mixed; start-bound where most of the time goes into starting blocks."""
+    compute = max((v for k, v in busy.items() if k.endswith((".V", ".M"))), default=0.0)
+    sync = max((v for k, v in waits.items() if "cross-core" in k or "drain" in k), default=0.0)
+    shares = {"compute-bound": compute, "memory-bound": duty, "sync-bound": sync, "start-bound": start}
+    (first, high), (_, second), *_ = sorted(shares.items(), key=lambda kv: (-kv[1], kv[0]))
+    return first if high > CLEAR * second else "mixed"
+
+
+def kernel_time(name: str, launched: Launched, device: Device, stage_of: StageOf | None = None) -> KernelTime:
+    """Sums a launch up. `stage_of` gives the stage of a statement of the generated code."""
+    busy, waits = _shares(launched, device)
+    cores = min(device.cube_cores, launched.outline.blocks)
+    start = launched.outline.blocks / cores * device["launch.block_start"] / (launched.us * 1e3)
+    tflops = flops(launched) / launched.us / 1e6
+    return KernelTime(
+        name, launched.us, launched.outline.blocks, busy, waits, _by_stage(launched, stage_of or (lambda _: "")), launched.gm_bytes,
+        launched.hbm_bytes, launched.duty, tflops, start, classify(busy, waits, launched.duty, start), launched.outline.sampled, launched,
+    )  # fmt: skip
