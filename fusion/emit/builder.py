@@ -240,9 +240,5 @@ class KernelBuilder:
 
 
 def lane_dim(structure: Structure, value: str) -> str:
-    """The tiled dim that an atomic Vector sum leaves in lanes for the host to add up; "" for every other value."""
-    if value not in structure.made or structure.tiling.shape(value):
-        return ""
-    _, op = structure.made[value]
-    tiled = [d for d in op.over if structure.tiling.is_matrix(d)]
-    return tiled[-1] if tiled and structure.atomic(value) else ""
+    """The tiled dim that a Vector sum to one number leaves in lanes for the host to add up; "" for every other value."""
+    return structure.lane_dim(value)

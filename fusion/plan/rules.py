@@ -146,7 +146,7 @@ def sums_leave_a_row(s: Structure) -> Iterator[tuple[str, str]]:
     """A tile reduced to one number has no vector form, unless its lanes go to the host to be added up."""
     for out, (stage, op) in s.made.items():
         if OPS[op.fn].form == "reduce" and any(s.tiling.is_matrix(d) for d in op.over) and not s.tiling.shape(out):
-            if not s.atomic(out) or len([d for d in op.over if s.tiling.is_matrix(d)]) > 1:
+            if not s.lane_dim(out):
                 yield stage.name, f"{out} is a single number for each tile"
         elif not s.tiling.shape(out) and OPS[op.fn].form != "reduce" and (out in s.stored or not _meets_tiles(s, out)):
             yield (

@@ -173,6 +173,14 @@ class Structure:
         """Whether the kernel adds the value up in GM."""
         return value in self.made and bool(self.crosses_grid(self.made[value][1]))
 
+    def lane_dim(self, value: str) -> str:
+        """The tiled dim of a sum to one number for each tile, if only the host needs that: the last addition is left to it."""
+        if value not in self.made or self.tiling.shape(value) or value in self.readers:
+            return ""
+        _, op = self.made[value]
+        tiled = [d for d in op.over if self.tiling.is_matrix(d)]
+        return tiled[0] if len(tiled) == 1 and op.fn == "sum" else ""
+
     @cached_property
     def bounds(self) -> dict[str, tuple[Bound, ...]]:
         """For every loop the index conditions that bound it, if all that its body leaves behind is dead outside of them."""
@@ -260,9 +268,9 @@ class Structure:
         leaving = set(self.stored) | {h.value for h in self.handoffs if h.direction == "vector->cube"}
         for out in members:
             _, op = self.made[out]
-            if dim in op.over and not self.atomic(out):
+            if dim in op.over and not self.atomic(out) and not self.lane_dim(out):
                 return False
-            if out in leaving and not self.atomic(out) and self.tiling.shape(out)[:1] != (dim,):
+            if out in leaving and not self.atomic(out) and not self.lane_dim(out) and self.tiling.shape(out)[:1] != (dim,):
                 return False
         return all(self.tiling.shape(r)[:1] == (dim,) for r in self._received(members))
 
