@@ -24,6 +24,7 @@ class CompensateGemm(GraphPass):
     Before: ds_cast = cast(ds) as float16               dk = contract(ds_cast, Q)
     After:  ds_cast = cast(ds) as float16               dk_main = contract(ds_cast, Q)
             ds_cast_err = cast(ds - cast(ds_cast))      dk_fix = contract(ds_cast_err, Q)       dk = dk_main + dk_fix, one accumulator
+    A Vector stage that casts the rounded value back to float32 adds its error as well.
 
     Options: `stages` and `values` limit it to some Cube stages (`dk+dq`) or results; `retile` allows smaller tiles to make room in a plan.
     Refuses when: an operand asked for was not rounded by a Vector stage, or (in a plan) the second tile does not fit a memory or the flags.
@@ -144,11 +145,20 @@ class _Writer:
             total = added
         self.for_contract[op.out] = tuple(ops)
 
+    def read_back(self, stage: Stage, op: Op) -> tuple[Op, ...]:
+        """A Vector stage that takes up a rounded value in float32 adds the error too, for it is there."""
+        source = str(op.args[0]) if op.args else ""
+        if op.fn != "cast" or op.attr != "float32" or source not in self.after_cast or source in stage.writes:
+            return (op,)
+        main, fix = self.new(f"{op.out}_main", op.out, "float32"), self.new(f"{op.out}_fix", op.out, "float32")
+        error = self.after_cast[source][-1].out
+        return (replace(op, out=main), replace(op, out=fix, args=(error,)), Op("add", op.out, (main, fix)))
+
     def graph(self) -> StageGraph:
         def body(stage: Stage) -> Iterator[Op]:
             for op in stage.body:
-                yield from self.for_contract.get(op.out, (op,))
+                yield from self.for_contract.get(op.out) or self.read_back(stage, op)
                 yield from self.after_cast.get(op.out, ())
 
-        stages = tuple(replace(s, body=tuple(body(s))) for s in self.source.stages)
+        stages = tuple([replace(s, body=tuple(body(s))) for s in self.source.stages])
         return self.source.with_stages(stages, (*self.source.values, *self.values))
