@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fusion.check import program as p
@@ -11,6 +11,8 @@ from fusion.check.facts import COPIES, GEMMS, Facts, Local, Touch, number
 from fusion.check.program import Unit
 from fusion.rules import names
 from fusion.rules.handoffs import Direction, Hand
+
+UNITS: tuple[tuple[Unit, Unit], ...] = (("cube", "vector"), ("vector", "cube"))
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def explicit(facts: Facts) -> tuple[Crossing, ...]:
     """The kernel's own workspaces, in the order of its parameters."""
     found: list[Crossing] = []
     for buffer in facts.program.buffers:
-        for writer, reader in (("cube", "vector"), ("vector", "cube")):
+        for writer, reader in UNITS:
             writes, reads = facts.gm_writes(buffer.name, writer), facts.gm_reads(buffer.name, reader)
             if writes and reads:
                 found.append(Crossing(buffer.name, writer, reader, writes, reads))
@@ -78,14 +80,13 @@ def all_handoffs(facts: Facts) -> tuple[Handover, ...]:
     return tuple(sorted(found, key=lambda h: h.written.order))
 
 
-def _reaching(facts: Facts) -> Iterator[tuple[Touch, frozenset[str]]]:
+def _reaching(facts: Facts, touches: Sequence[Touch], reach: dict[str, frozenset[str]]) -> Iterator[tuple[int, frozenset[str]]]:
     """For each statement, the handoffs that what it reads was computed from, followed through the buffers in program order."""
-    reach: dict[str, frozenset[str]] = {}
     relayed = {relay.copy.order: relay for relay in facts.relays}
     ordered = {crossing.name for crossing in explicit(facts)}
-    for touch in facts.touches:
+    for touch in touches:
         sources = frozenset[str]().union(*(reach.get(name, frozenset()) for name in touch.reads))
-        yield touch, sources
+        yield touch.order, sources
         arriving = {f"{n}@{touch.order}" for n in touch.reads if n in ordered}
         if touch.order in relayed:
             arriving = {f"{relayed[touch.order].source} -> {relayed[touch.order].target}@{touch.order}"}
@@ -96,10 +97,11 @@ def _reaching(facts: Facts) -> Iterator[tuple[Touch, frozenset[str]]]:
 
 
 def hands(facts: Facts) -> tuple[tuple[Handover, Hand], ...]:
-    """The handoffs in the form that the shared rules take."""
-    reaching = {touch.order: sources for touch, sources in _reaching(facts)}
-    found = all_handoffs(facts)
-    return tuple((h, _hand(facts, h, reaching)) for h in found)
+    """The handoffs in the form that the shared rules take; a second way through the program is the next iteration of its loops."""
+    reach: dict[str, frozenset[str]] = {}
+    once = dict(_reaching(facts, facts.touches, reach))
+    again = {**once, **dict(_reaching(facts, [t for t in facts.touches if t.serial], reach))}
+    return tuple((h, _hand(facts, h, once, again)) for h in all_handoffs(facts))
 
 
 def _key(handover: Handover) -> str:
@@ -108,12 +110,12 @@ def _key(handover: Handover) -> str:
     return f"{handover.title}@{at}"
 
 
-def _hand(facts: Facts, handover: Handover, reaching: dict[int, frozenset[str]]) -> Hand:
+def _hand(facts: Facts, handover: Handover, once: dict[int, frozenset[str]], again: dict[int, frozenset[str]]) -> Hand:
     written, read = handover.written, handover.read
     loops = tuple(loop.key for loop in written.serial if read is None or loop in read.serial)
-    sources = frozenset(reaching.get(written.order, frozenset()))
-    made = _maker(facts, written)
-    return Hand(_key(handover), handover.direction, loops, made, read.order if read else written.order, sources, slots(handover))
+    at, made = read.order if read else written.order, _maker(facts, written)
+    sources, carried = once[written.order], again[written.order]
+    return Hand(_key(handover), handover.direction, loops, made, at, sources, slots(handover), carried=carried)
 
 
 def _maker(facts: Facts, written: Touch) -> int:

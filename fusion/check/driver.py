@@ -12,7 +12,7 @@ from fusion.check import dynamic
 from fusion.check.facts import Facts, collect
 from fusion.check.inputs import size_sets
 from fusion.check.inspection import Inspection, Instance, Request, Stopped, inspect_files
-from fusion.check.report import FileReport, Finding, Report, unjudged
+from fusion.check.report import FileReport, Finding, Report, unjudged, worst
 from fusion.check.static import static_findings
 from fusion.errors import FusionError
 from fusion.toolchain import KernelSource, Lowered, LowerError, daemon, lower
@@ -72,7 +72,7 @@ def read_source(path: Path) -> Source:
 
 def check_sources(sources: Sequence[Source], options: Options, progress: Progress | None = None) -> list[FileReport]:
     """A report for every file, in the order given. Raises FusionError if there is no compiler."""
-    say = progress or (lambda _: None)
+    say = progress or _silent
     reports: dict[int, list[Report]] = {index: [] for index in range(len(sources))}
     cases: list[tuple[int, _Case]] = []
 
@@ -86,6 +86,10 @@ def check_sources(sources: Sequence[Source], options: Options, progress: Progres
     for index, report in _judge(cases, options, say):
         reports[index].append(report)
     return [FileReport(source.path, source.text, tuple(reports[index])) for index, source in enumerate(sources)]
+
+
+def _silent(_what: str) -> None:
+    return None
 
 
 # ---- what a file makes
@@ -213,10 +217,8 @@ def _compiler_finding(case: _Case, error: LowerError) -> Finding:
 
 
 def _foretold(base: Report) -> Report:
-    found = [finding.verdict for finding in base.findings if finding.severity == "error"]
-    order = ("deadlock", "race", "wrong")
-    verdict = next((v for v in order if v in found), "clean")
-    return replace(base, verdict=verdict, notes=("not run: the verdict is the static rules' alone",))
+    found = [finding.verdict for finding in base.errors]
+    return replace(base, verdict=worst(found), notes=("not run: the verdict is the static rules' alone",))
 
 
 def _dynamic(base: Report, case: _Case, lowered: Lowered, options: Options) -> Report:

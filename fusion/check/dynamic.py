@@ -15,7 +15,7 @@ from fusion.check.golden.store import Array
 from fusion.check.inputs import Argument, Sizes, arguments, tile_of
 from fusion.check.inspection import Instance
 from fusion.check.places import Places
-from fusion.check.report import Finding, Place, Verdict
+from fusion.check.report import Finding, Place, Verdict, worst
 from fusion.errors import FusionError
 from fusion.precision import compare
 from fusion.simulator import Buffer, KernelRun, run_kernel
@@ -60,13 +60,13 @@ class _Collected:
 
 def run(facts: Facts, instance: Instance, lowered: Lowered, size_sets: Sequence[Sizes]) -> Outcome:
     """Run a kernel once for each set of sizes."""
-    found, order = _Collected(), ("error", "deadlock", "race", "wrong", "clean")
+    found = _Collected()
     try:
         for sizes in size_sets:
             _run_once(facts, instance, lowered, sizes, found)
     except FusionError as problem:
         return Outcome("error", tuple(found.findings.values()), tuple(found.notes), ran=False, problem=problem)
-    verdict = min(found.verdicts, key=order.index, default="clean")
+    verdict = worst(found.verdicts)
     return Outcome(verdict, tuple(found.findings.values())[:MOST_FINDINGS], tuple(dict.fromkeys(found.notes)))
 
 

@@ -80,8 +80,8 @@ class FileReport:
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    found = set(verdicts)
-    return next((verdict for verdict in WORST_FIRST if verdict in found), "clean")
+    ranks = [WORST_FIRST.index(verdict) for verdict in verdicts]
+    return WORST_FIRST[min(ranks, default=-1)]
 
 
 def exit_code(reports: Iterable[Report]) -> int:

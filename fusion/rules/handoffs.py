@@ -14,8 +14,8 @@ class Hand:
     """One handoff. `made` and `read` are places in program order: of the write, and of the reader's first read.
 
     `loops` are the loops around both, outermost first. `sources` are the values handed over in the other direction that this one is
-    computed from within the same iteration. `slots` is how many tiles the buffer has, 0 one for every iteration. `free`: the reader
-    tells the writer that it has read.
+    computed from within the same iteration, `carried` also those of the iteration before. `slots` is how many tiles the buffer has,
+    0 one for every iteration. `free`: the reader tells the writer that it has read.
     """
 
     value: str
@@ -26,6 +26,7 @@ class Hand:
     sources: frozenset[str]
     slots: int = 1
     free: bool = False
+    carried: frozenset[str] = frozenset()
 
 
 def flags_needed(handoffs: int, free: int = 0) -> int:
@@ -60,7 +61,8 @@ def ordered_by_cycle(hand: Hand, others: Sequence[Hand]) -> bool:
         waits_first = back.read <= hand.made
         if hand.direction == "vector->cube" and (waits_first or back.made >= hand.read):
             return True
-        if hand.direction == "cube->vector" and (back.sources & later or (waits_first and back.sources & {h.value for h in forth})):
+        earlier = waits_first and (back.sources | back.carried) & {h.value for h in forth}
+        if hand.direction == "cube->vector" and (back.sources & later or earlier):
             return True
     return False
 

@@ -13,7 +13,7 @@ from fusion.check.facts import COPIES, GEMMS, SYNCS, Facts, Memory
 from fusion.check.golden import copies
 from fusion.check.golden.ops import OPS, Operands, Span
 from fusion.check.golden.scalars import Find, Later, NotInterpreted, Value, flat_index, value, whole
-from fusion.check.golden.store import Array, Tile, rounded
+from fusion.check.golden.store import Array, Tile, array
 from fusion.check.program import Unit
 
 __all__ = ["Golden", "NotInterpreted", "interpret"]
@@ -181,17 +181,17 @@ class Machine:
             loops.append(stmt)
             stmt = stmt.body
         extents = [whole(loop.extent, lane.names, self._finder(lane)) for loop in loops]
-        grids = np.meshgrid(*[np.arange(n) for n in extents], indexing="ij")
+        grids = [array(grid) for grid in np.meshgrid(*[np.arange(n) for n in extents], indexing="ij")]
         for loop, grid in zip(loops, grids, strict=True):
             lane = lane.inner(loop.var, grid + whole(loop.start, lane.names, self._finder(lane)))
-        self._stores(stmt, lane, np.ones(tuple(extents), bool))
+        self._stores(stmt, lane, array(np.ones(tuple(extents), bool)))
 
     def _stores(self, stmt: p.Stmt, lane: Lane, mask: Array) -> None:
         match stmt:
             case p.If(condition=condition, then=then, otherwise=otherwise):
-                chosen = np.broadcast_to(np.asarray(self._value(condition, lane), bool), mask.shape)
-                self._stores(then, lane, mask & chosen)
-                self._stores(otherwise, lane, mask & ~chosen)
+                chosen = np.asarray(self._value(condition, lane), bool)
+                self._stores(then, lane, array(np.logical_and(mask, chosen)))
+                self._stores(otherwise, lane, array(np.logical_and(mask, np.logical_not(chosen))))
             case p.Store():
                 self._store(stmt, lane, mask)
             case p.Let(name=name, value=expr, body=body):
@@ -205,10 +205,11 @@ class Machine:
         at = flat_index(tile, stmt.indices, lane.names, self._finder(lane))
         content = self._value(stmt.value, lane)
         if mask is None:
-            tile.data[at] = rounded(np.asarray(content), tile.dtype)
+            tile.put(slice(int(cast("int", at)), int(cast("int", at)) + 1), array(content))
             return
-        where = np.broadcast_to(np.asarray(at), mask.shape)[mask]
-        tile.put(where, np.broadcast_to(np.asarray(content), mask.shape)[mask])
+        chosen = mask.astype(bool)
+        where = np.broadcast_to(np.asarray(at), mask.shape)[chosen].astype(np.intp)
+        tile.put(where, array(np.broadcast_to(np.asarray(content), mask.shape)[chosen]))
 
     # ---- calls
 

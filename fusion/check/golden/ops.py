@@ -9,9 +9,8 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from fusion.check import program as p
 from fusion.check.golden.scalars import NotInterpreted, Value
-from fusion.check.golden.store import Array, Tile
+from fusion.check.golden.store import Array, Tile, array
 
 
 @dataclass
@@ -25,11 +24,11 @@ class Span:
     def read(self, count: int | None = None) -> Array:
         """The elements, half precision widened to single: vector units compute with more bits and round once."""
         found = self.tile.data[self.start : self.start + (self.extent if count is None else count)]
-        return found.astype(np.float32) if found.dtype == np.float16 else found
+        return array(found.astype(np.float32)) if found.dtype == np.float16 else found
 
-    def write(self, values: Array, count: int | None = None) -> None:
-        size = np.asarray(values).size if count is None else count
-        self.tile.put(slice(self.start, self.start + size), values)
+    def write(self, values: object) -> None:
+        fresh = array(values)
+        self.tile.put(slice(self.start, self.start + fresh.size), fresh)
 
 
 @dataclass
@@ -88,19 +87,19 @@ def _scalar(function: Callable[[Array, Array], Array]) -> Meaning:
 
 
 def _sigmoid(x: Array) -> Array:
-    return cast("Array", 1 / (1 + np.exp(-x)))
+    return 1 / (1 + np.exp(-x))
 
 
 UNARY: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
     "ln": np.log,
     "abs": np.abs,
-    "reciprocal": lambda x: cast("Array", 1 / x),
+    "reciprocal": lambda x: 1 / x,
     "sqrt": np.sqrt,
-    "rsqrt": lambda x: cast("Array", 1 / np.sqrt(x)),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
     "relu": lambda x: np.maximum(x, 0),
     "sigmoid": _sigmoid,
-    "silu": lambda x: cast("Array", x * _sigmoid(x)),
+    "silu": lambda x: x * _sigmoid(x),
     "sin": np.sin,
     "cos": np.cos,
     "bitwise_not": np.bitwise_not,
@@ -115,14 +114,12 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or,
 }
-OPS |= {f"ascend_{name}": _unary(function) for name, function in UNARY.items()}
-OPS |= {f"ascend_{name}": _binary(function) for name, function in BINARY.items()}
-OPS |= {f"ascend_{name}s": _scalar(function) for name, function in BINARY.items()}
-OPS |= {
-    "ascend_bitwise_lshift": _scalar(np.left_shift),
-    "ascend_bitwise_rshift": _scalar(np.right_shift),
-    "ascend_leaky_relu": _scalar(lambda a, b: np.where(a > 0, a, a * b)),
-}
+OPS.update({f"ascend_{name}": _unary(function) for name, function in UNARY.items()})
+OPS.update({f"ascend_{name}": _binary(function) for name, function in BINARY.items()})
+OPS.update({f"ascend_{name}s": _scalar(function) for name, function in BINARY.items()})
+OPS["ascend_bitwise_lshift"] = _scalar(np.left_shift)
+OPS["ascend_bitwise_rshift"] = _scalar(np.right_shift)
+OPS["ascend_leaky_relu"] = _scalar(lambda a, b: np.where(a > 0, a, a * b))
 
 
 def meaning(name: str) -> Callable[[Meaning], Meaning]:
@@ -349,12 +346,3 @@ def _mma(o: Operands) -> None:
         raise NotInterpreted(o.text(0))
     m, n, k = int(found[1]), int(found[2]), o.count(5)
     _accumulate(o.span(3), _product(o.span(1).read(m * k).reshape(m, k), o.span(2).read(k * n).reshape(k, n)), bool(o.args[4]))
-
-
-def known(op: str) -> bool:
-    """Whether the interpreter has a meaning for a tile operation."""
-    return op in OPS
-
-
-def operand(argument: p.Expr) -> str:
-    return p.show(argument)

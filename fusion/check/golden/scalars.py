@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, cast
@@ -9,7 +10,7 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from fusion.check import program as p
-from fusion.check.golden.store import Array, Tile, rounded
+from fusion.check.golden.store import Array, Tile, array, rounded
 
 Value: TypeAlias = "int | float | Array"
 Names: TypeAlias = "Mapping[str, Value | Later]"
@@ -28,34 +29,46 @@ class NotInterpreted(Exception):
 
 
 def _floor_divide(a: Array, b: Array) -> Array:
-    return a // b if np.asarray(a).dtype.kind in "iu" else cast("Array", a / b)
+    return a // b if np.asarray(a).dtype.kind in "iu" else a / b
 
 
-BINARY: dict[str, Callable[[Array, Array], Array]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+def _not(a: Array, _unused: Array) -> object:
+    return np.logical_not(a)
+
+
+def _reciprocal_root(x: Array) -> Array:
+    return 1.0 / np.sqrt(x)
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+BINARY: dict[str, Callable[..., object]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "/": _floor_divide,
-    "//": lambda a, b: a // b,
+    "//": operator.floordiv,
     "%": np.fmod,
     "mod": np.mod,
     "min": np.minimum,
     "max": np.maximum,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
     "and": np.logical_and,
     "or": np.logical_or,
-    "not": lambda a, _b: np.logical_not(a),
+    "not": _not,
 }
-FUNCTIONS: dict[str, Callable[..., Array]] = {
+FUNCTIONS: dict[str, Callable[..., object]] = {
     "exp": np.exp,
     "log": np.log,
     "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "rsqrt": _reciprocal_root,
     "abs": np.abs,
     "fabs": np.abs,
     "sin": np.sin,
@@ -69,7 +82,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "bitwise_and": np.bitwise_and,
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
-    "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
+    "sigmoid": _sigmoid,
 }
 
 
@@ -84,9 +97,9 @@ def value(expr: p.Expr, names: Names, find: Find) -> Value:
             found = names[name]
             return value(found.expr, names, find) if isinstance(found, Later) else found
         case p.Binary(op=op, left=a, right=b, dtype=dtype):
-            return _typed(BINARY[op](cast("Array", value(a, names, find)), cast("Array", value(b, names, find))), dtype)
+            return _typed(BINARY[op](value(a, names, find), value(b, names, find)), dtype)
         case p.Cast(value=inner, dtype=dtype):
-            return _typed(cast("Array", value(inner, names, find)), dtype)
+            return _typed(value(inner, names, find), dtype)
         case p.Choice(condition=condition, yes=yes, no=no):
             return _choice(value(condition, names, find), yes, no, names, find)
         case p.Load(buffer=buffer, indices=indices):
@@ -113,15 +126,15 @@ def _choice(condition: Value, yes: p.Expr, no: p.Expr, names: Names, find: Find)
 
 def _widened(x: Value) -> Array:
     """Functions of half-precision values are computed in single precision, and rounded once."""
-    array = np.asarray(x)
-    return array.astype(np.float32) if array.dtype == np.float16 else array
+    found = array(x)
+    return array(found.astype(np.float32)) if found.dtype == np.float16 else found
 
 
-def _typed(result: Array, dtype: str) -> Value:
-    array = np.asarray(result)
-    if array.ndim:
-        return rounded(array, dtype) if dtype.startswith(("float", "bfloat")) else array
-    return rounded(array, dtype).item() if dtype in ("float16", "bfloat16", "float32") else array.item()
+def _typed(result: object, dtype: str) -> Value:
+    found = array(result)
+    if found.ndim:
+        return rounded(found, dtype) if dtype.startswith(("float", "bfloat")) else found
+    return rounded(found, dtype).item() if dtype in ("float16", "bfloat16", "float32") else found.item()
 
 
 def flat_index(tile: Tile, indices: tuple[p.Expr, ...], names: Names, find: Find) -> Value:

@@ -16,6 +16,11 @@ Array = npt.NDArray[np.float64]
 STORAGE = {"bfloat16": "float32", "float": "float32", "half": "float16", "bool": "uint8"}
 
 
+def array(values: object) -> Array:
+    """Anything that numpy can hold, as an Array; booleans and integers keep their type."""
+    return cast("Array", np.asarray(values))
+
+
 def storage(dtype: str) -> np.dtype[np.float64]:
     """The numpy type that holds a dtype's values; see Array about its name."""
     return cast("np.dtype[np.float64]", np.dtype(STORAGE.get(dtype, dtype)))

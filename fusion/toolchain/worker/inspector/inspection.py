@@ -62,7 +62,7 @@ def _stopped(kind: str, message: str, line: int = 0) -> dict:
 def _execute(module: types.ModuleType, path: str, text: str, seconds: float) -> dict | None:
     """Run the file; None if it ran to its end, else why not."""
     try:
-        code = compile(text, path, "exec")
+        code = compile(text, path, "exec", dont_inherit=True)
     except SyntaxError as error:
         return _stopped("syntax", error.msg, error.lineno or 0)
     try:

@@ -1,0 +1,38 @@
+import tilelang
+import tilelang.language as T
+
+pass_configs = {
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
+}
+
+
+@tilelang.jit(out_idx=[-1], pass_configs=pass_configs)
+def shared_fragment():
+    @T.prim_func
+    def main(
+        X: T.Tensor((96, 32), "float16"),
+        W: T.Tensor((32, 32), "float16"),
+        Y: T.Tensor((96, 32), "float"),
+    ):
+        with T.Kernel(1, threads=2, is_npu=True):
+            x_l1 = T.alloc_shared((32, 32), "float16")
+            w_l1 = T.alloc_shared((32, 32), "float16")
+            y_l0c = T.alloc_fragment((32, 32), "float")
+            first_ub = T.alloc_shared((32, 32), "float")
+            second_ub = T.alloc_shared((32, 32), "float")
+            T.copy(W[0:32, 0:32], w_l1)
+            T.copy(X[0:32, 0:32], x_l1)
+            T.gemm_v0(x_l1, w_l1, y_l0c, init=True)
+            T.copy(y_l0c, first_ub)
+            T.tile.exp(first_ub, first_ub)
+            T.copy(first_ub, Y[0:32, 0:32])
+            T.copy(X[32:64, 0:32], x_l1)
+            T.gemm_v0(x_l1, w_l1, y_l0c, init=True)
+            T.copy(y_l0c, second_ub)
+            T.tile.exp(second_ub, second_ub)
+            T.copy(second_ub, Y[32:64, 0:32])
+
+    return main
