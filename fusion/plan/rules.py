@@ -16,6 +16,8 @@ from fusion.plan.device import Limits
 from fusion.plan.structure import Structure
 from fusion.plan.trips import most_visited
 from fusion.plan.types import Handoff, Kernel, Plan, Refusal
+from fusion.rules import handoffs, memory, names
+from fusion.rules.handoffs import Hand
 
 StructureRule = Callable[[Structure], Iterator[tuple[str, str]]]  # yields (where, why)
 KernelRule = Callable[[Structure, Kernel, Limits], Iterator[tuple[str, str]]]
@@ -222,7 +224,7 @@ def structure_refusals(s: Structure) -> Iterator[Refusal]:
 def workspaces_are_named(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """The compiler inserts flags only around GM buffers whose name contains "workspace"."""
     for h in kernel.handoffs:
-        if h.kind == "workspace" and "workspace" not in h.name:
+        if h.kind == "workspace" and not names.is_ordered(h.name):
             yield h.name, f"carries {h.value} {h.direction}; without 'workspace' in its name the compiler inserts no flag"
 
 
@@ -236,62 +238,61 @@ def handoffs_are_complete(s: Structure, kernel: Kernel, limits: Limits) -> Itera
 
 def flags_fit(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """Every handoff takes a cross-core flag id, a free handoff a second one."""
-    used = len(kernel.handoffs) + sum(h.free for h in kernel.handoffs)
+    used = handoffs.flags_needed(len(kernel.handoffs), sum(h.free for h in kernel.handoffs))
     if used > limits.cross_flags:
         yield kernel.name, f"{used} handoffs need {used} cross-core flags, the hardware has {limits.cross_flags}"
 
 
-def _depends(s: Structure, value: str, on: set[str]) -> bool:
-    """Whether a value is computed from one of `on` within the same iteration."""
+def _made_from(s: Structure, value: str) -> set[str]:
+    """All that a value is computed from within the same iteration."""
     seen, front = set[str](), [value]
     while front:
         at = front.pop()
-        if at in on:
-            return True
         if at in s.made and at not in seen:
             seen.add(at)
             front += [r for r in s.made[at][1].reads if r not in s.states]
-    return False
+    return seen
 
 
 def _first_read(s: Structure, value: str, unit: str) -> int:
     return min(s.position[o.out] for st, o in s.readers[value] if st.unit == unit)
 
 
-def ordered_by_cycle(s: Structure, handoff: Handoff, others: tuple[Handoff, ...]) -> bool:
-    """Whether the writer cannot be an iteration ahead, because it waits for something that the reader makes after it has read.
+def _hand(s: Structure, h: Handoff, others: tuple[Handoff, ...], looped: bool = True) -> Hand:
+    """A handoff as the shared rules see it."""
+    loops = () if not looped else ("task", "loop") if h.level == "body" else ("task",)
+    back = {other.value for other in others if other.direction != h.direction}
+    read = _first_read(s, h.value, h.direction.split("->")[1])
+    return Hand(
+        h.value, h.direction, loops, s.position[h.value], read, frozenset(_made_from(s, h.value) & back), h.slots, h.free, phase=h.level
+    )
 
-    Cross-core waits stop a whole unit, each unit loads in program order, and the Cube multiplies in program order. So a handoff `back`
-    orders the tile if the reader makes it after the tile, from the tile or from something loaded later; or if the writer waits for it
-    before it writes, for then it is the next iteration's.
-    """
-    order = s.position
-    writer, reader = handoff.direction.split("->")
-    read = _first_read(s, handoff.value, reader)
-    forth = [h for h in others if h.direction == handoff.direction and h.level == handoff.level]
-    later = {h.value for h in forth if _first_read(s, h.value, reader) >= read}
-    for back in (h for h in others if h.direction != handoff.direction and (h.level == handoff.level or handoff.level != "body")):
-        waits_first = _first_read(s, back.value, writer) <= order[handoff.value]
-        if reader == "cube" and (waits_first or order[back.value] >= read):
-            return True
-        if reader == "vector" and (_depends(s, back.value, later) or (waits_first and _depends(s, back.value, {h.value for h in forth}))):
-            return True
-    return False
+
+def _hands(s: Structure, kernel: Kernel) -> list[Hand]:
+    """A kernel's handoffs; those of a loop's body, and of a persistent kernel, run again and again."""
+    looped = [(h.level == "body" and bool(kernel.loops)) or kernel.persistent for h in kernel.handoffs]
+    return [_hand(s, h, kernel.handoffs, again) for h, again in zip(kernel.handoffs, looped, strict=True)]
+
+
+def ordered_by_cycle(s: Structure, handoff: Handoff, others: tuple[Handoff, ...]) -> bool:
+    """Whether the writer of a handoff in a loop cannot be an iteration ahead of its reader."""
+    return handoffs.ordered_by_cycle(_hand(s, handoff, (handoff, *others)), [_hand(s, h, (handoff, *others)) for h in others])
 
 
 def single_slots_are_ordered(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """Only "ready" is signalled, never "free": a tile that a loop uses again needs a cycle between the units, slots, or a free handoff."""
-    for h in kernel.handoffs:
-        looped = (h.level == "body" and bool(kernel.loops)) or kernel.persistent
-        if looped and h.slots == 1 and not h.free and not ordered_by_cycle(s, h, kernel.handoffs):
+    hands = _hands(s, kernel)
+    for h, hand in zip(kernel.handoffs, hands, strict=True):
+        if handoffs.may_be_overtaken(hand, hands):
             yield h.value, f"{h.name} goes {h.direction} on one slot in a loop and nothing comes back: the writer may overtake the reader"
 
 
 def slots_do_not_flood(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """Without a way back the writer sets its flag in every iteration; the counter holds 15."""
     trips = most_visited(s)
-    for h in kernel.handoffs:
-        if h.slots == 0 and h.level == "body" and trips > limits.flag_depth and not ordered_by_cycle(s, h, kernel.handoffs) and not h.free:
+    hands = _hands(s, kernel)
+    for h, hand in zip(kernel.handoffs, hands, strict=True):
+        if h.level == "body" and handoffs.may_flood(hand, hands, trips, limits.flag_depth):
             yield h.value, f"{h.name} may be set {trips} times before it is waited for, a flag counts to {limits.flag_depth}"
 
 
@@ -317,11 +318,10 @@ def cube_tiles_fit(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tup
         if OPS[op.fn].form != "contract":
             continue
         inner = next(d for d in op.over if s.tiling.is_matrix(d))
-        slots = 2 if s.tiling.tile(inner) > 128 else 1
         size = s.graph.value(op.reads[0]).itemsize
         for d in s.tiling.shape(out):
-            need = slots * s.tiling.tile(d) * 128 * size
-            if need > limits.l0a:
+            need = memory.cube_operand_bytes(s.tiling.tile(d), s.tiling.tile(inner), size)
+            if memory.over(need, limits.l0a):
                 yield stage.name, f"{out}: tile {s.tiling.tile(d)} of {d} takes {need} B of L0A/L0B, which has {limits.l0a} B"
 
 
@@ -347,13 +347,13 @@ def memory_fits(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[
     """All buffers of a core fit its memories, the compiler's scratch for reductions included."""
     from fusion.plan.memory import on_chip
 
-    for memory, used, buffers in on_chip(s, kernel):
-        limit = limits.memory(memory)
-        if used > limit:
+    for place, used, buffers in on_chip(s, kernel):
+        limit = limits.memory(place)
+        if memory.over(used, limit):
             largest = ", ".join(f"{n} {b} B" for n, b in buffers[:4])
             yield (
                 kernel.name,
-                f"needs {used} B of {memory.upper()}, which has {limit} B (largest: {largest}); use smaller tiles or split it",
+                f"needs {used} B of {place.upper()}, which has {limit} B (largest: {largest}); use smaller tiles or split it",
             )
 
 

@@ -15,7 +15,7 @@ class Hand:
 
     `loops` are the loops around both, outermost first. `sources` are the values handed over in the other direction that this one is
     computed from within the same iteration, `carried` also those of the iteration before. `slots` is how many tiles the buffer has,
-    0 one for every iteration. `free`: the reader tells the writer that it has read.
+    0 one for every iteration. `free`: the reader tells the writer that it has read. `phase` tells work before a loop from work after it.
     """
 
     value: str
@@ -27,6 +27,7 @@ class Hand:
     slots: int = 1
     free: bool = False
     carried: frozenset[str] = frozenset()
+    phase: str = ""
 
 
 def flags_needed(handoffs: int, free: int = 0) -> int:
@@ -55,7 +56,7 @@ def ordered_by_cycle(hand: Hand, others: Sequence[Hand]) -> bool:
     orders the tile if the reader makes it after the tile, from the tile or from something loaded later; or if the writer waits for it
     before it writes, for then it is the next iteration's.
     """
-    forth = [h for h in others if h.direction == hand.direction and h.loops == hand.loops]
+    forth = [h for h in others if (h.direction, h.loops, h.phase) == (hand.direction, hand.loops, hand.phase)]
     later = {h.value for h in forth if h.read >= hand.read}
     for back in (h for h in others if h.direction != hand.direction and _around(hand, h)):
         waits_first = back.read <= hand.made
