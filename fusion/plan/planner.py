@@ -22,7 +22,7 @@ from fusion.plan.prefilter import Prefilter
 from fusion.plan.realize import Realized, fits, legal_structures, options, placed, realize, why_not
 from fusion.plan.rules import structure_refusals
 from fusion.plan.search import Found, Partition, PartitionSearch, best_partitions
-from fusion.plan.structure import Structure
+from fusion.plan.structure import MIN_SPLIT_TILE, Structure
 from fusion.plan.tiling import Tiling, tilings
 from fusion.plan.types import Kernel, Plan, Refusal
 
@@ -58,6 +58,7 @@ class _Chooser:
     structures: dict[frozenset[str], list[Structure]]  # legal structures of a set, shared by all tilings
     prefilter: Prefilter
     choices: dict[frozenset[str], list[Choice]] = field(default_factory=dict[frozenset[str], list[Choice]])
+    offered: dict[frozenset[str], list[Realized]] = field(default_factory=dict[frozenset[str], list[Realized]])
     fit: dict[int, bool] = field(default_factory=dict[int, bool])  # by the identity of an option
 
     def stages(self, atoms: Iterable[str]) -> tuple[str, ...]:
@@ -101,6 +102,11 @@ class _Chooser:
         return sorted(found, key=lambda c: (c.us, len(c.host)))
 
     def _options(self, atoms: frozenset[str]) -> list[Realized]:
+        if atoms not in self.offered:
+            self.offered[atoms] = self._offer(atoms)
+        return self.offered[atoms]
+
+    def _offer(self, atoms: frozenset[str]) -> list[Realized]:
         known = self.structures.get(atoms)
         if known is None:
             known = legal_structures(self.tiling, self.stages(atoms), self.prefilter.legal_so_far(atoms))
@@ -214,11 +220,11 @@ class Planner:
 
     @cached_property
     def choosers(self) -> list[_Chooser]:
-        """One for each tiling; tilings with the same spread dims and tails share their legal structures."""
+        """One for each tiling; tilings that differ only in sizes that no rule of structure looks at share their legal structures."""
         shared: dict[tuple[object, ...], tuple[dict[frozenset[str], list[Structure]], Prefilter]] = {}
         found: list[_Chooser] = []
         for tiling in tilings(self.graph):
-            key = (tiling.spread, tuple(d for d, _ in tiling.tiles if tiling.has_tail(d)))
+            key = (tiling.spread, tuple((d, tiling.has_tail(d), t >= MIN_SPLIT_TILE) for d, t in tiling.tiles))
             if key not in shared:
                 shared[key] = ({}, Prefilter(tiling, self.atoms))
             found.append(_Chooser(tiling, self.atoms, self.limits, *shared[key]))

@@ -31,6 +31,7 @@ SIZE_FREE = frozenset(
         "handoffs",
         "order",
         "clusters",
+        "split",
     )
 )
 MIN_SPLIT_TILE = 32  # a dim is shared between two Vector cores only if each half keeps 32-byte rows of every dtype
