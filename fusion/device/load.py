@@ -32,8 +32,8 @@ def available() -> tuple[str, ...]:
 
 def load(name: str = "910B3") -> Device:
     """A device by its name, or by the path of a file that ends in .toml. Raises FusionError with the key that is wrong."""
-    path = Path(name)
-    if path.suffix == ".toml":
+    if name.endswith(".toml"):
+        path = Path(name)
         if not path.exists():
             raise FusionError("no such device file", where=name)
         return loads(path.read_text(), name)

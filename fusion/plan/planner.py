@@ -132,12 +132,16 @@ class _Chooser:
         return any(r in sums for r in graph.stage(self.atoms[atom][0]).reads)
 
     def host_cost(self, stages: tuple[str, ...]) -> float:
-        graph = self.tiling.graph
-        total = 0.0
-        for s in stages:
+        return sum(self.host_costs[s] for s in stages)
+
+    @cached_property
+    def host_costs(self) -> dict[str, float]:
+        """Microseconds that the host takes for each stage it may run."""
+        graph, found = self.tiling.graph, dict[str, float]()
+        for s in self.stages(self.movable):
             touched = [graph.value(v) for v in (*graph.stage(s).reads, *graph.stage(s).writes)]
-            total += host_us(sum(graph.size(v.dims) * v.itemsize for v in touched))
-        return total
+            found[s] = host_us(sum(graph.size(v.dims) * v.itemsize for v in touched))
+        return found
 
 
 class Planner:
