@@ -2,7 +2,6 @@
 
 import math
 import random
-import time
 from collections.abc import Callable, Iterator
 
 import networkx as nx
@@ -181,9 +180,7 @@ def chain(size: int) -> "nx.DiGraph[str]":
 
 def test_chain_of_forty_for_all_counts() -> None:
     """A chain has one partition for each choice of cuts; its cheapest is found by hand: squares want equal lengths."""
-    start = time.perf_counter()
     found = best_partitions(chain(40), lambda kernel: len(kernel) ** 2, range(1, 41))
-    assert time.perf_counter() - start < 2
     assert found.exact and not found.nearest
     for count, partitions in found.best.items():
         length, longer = divmod(40, count)
@@ -211,9 +208,7 @@ def test_a_bounded_search_says_so_and_stays_legal(seed: int) -> None:
 
 def test_a_graph_too_wide_is_searched_within_bounds() -> None:
     """Forty independent atoms have 2^40 ideals; equal kernels are best."""
-    start = time.perf_counter()
     found = best_partitions(independent(40), lambda kernel: len(kernel) ** 2, range(2, 11))
-    assert time.perf_counter() - start < 10
     assert not found.exact
     assert found.best[8][0].cost == 8 * 25 and len(found.best[8]) == 5
 
