@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fusion.cost.terms import cube_us, tile_bytes, vector_us
+from fusion.cost.terms import Terms, terms
 from fusion.device import Device, load
 from fusion.graph.ops import OPS
 from fusion.plan.structure import Structure
@@ -55,7 +55,10 @@ class _Rates:
     vector: float
     fix: float
     chip: float
-    ddr: float
+    atomic: float
+    start: float
+    launch: float
+    cores: int
 
 
 @lru_cache(maxsize=8)
@@ -63,7 +66,8 @@ def _rates(device: Device) -> _Rates:
     us, rate = 1e-3, 1e3
     return _Rates(
         device["gm.latency"] * us, device["gm.store_latency"] * us, device["sync.cross_latency"] * us, device["gm.cube_rate"] * rate,
-        device["gm.vector_rate"] * rate, device["gm.fix_rate"] * rate, device.chip_rate(0.6) * rate, device["gm.ddr_rate"] * rate,
+        device["gm.vector_rate"] * rate, device["gm.fix_rate"] * rate, device.chip_rate(0.6) * rate,
+        device["gm.atomic_factor"], device["launch.block_start"] * us, (device["launch.task"] + device["launch.gap"]) * us, device.cube_cores,
     )  # fmt: skip
 
 
@@ -77,14 +81,14 @@ class _Sums:
     nbytes: float = 0.0
 
 
-def _operations(structure: Structure, device: Device, threads: int, steps: float, sums: _Sums) -> None:
-    levels, absorbed, tiling = structure.levels, structure.absorbed, structure.tiling
+def _operations(structure: Structure, known: Terms, threads: int, steps: float, sums: _Sums) -> None:
+    levels, absorbed = structure.levels, structure.absorbed
     for stage, op in structure.ops:
         times = steps if levels[op.out] == "body" else 1.0
         if OPS[op.fn].form == "contract":
-            sums.work["cube"] += times * cube_us(tiling, op, device)
+            sums.work["cube"] += times * known.cube_us(op)
         elif stage.unit == "vector" and op.out not in absorbed:
-            sums.work["vector"] += times * vector_us(tiling, op, device, threads)
+            sums.work["vector"] += times * known.vector_us(op, threads)
 
 
 def _move(sums: _Sums, unit: str, nbytes: float, times: float, rate: float, latency: float) -> None:
@@ -92,27 +96,27 @@ def _move(sums: _Sums, unit: str, nbytes: float, times: float, rate: float, late
     sums.nbytes += times * nbytes
 
 
-def _loads(structure: Structure, rates: _Rates, steps: float, sums: _Sums) -> None:
+def _loads(structure: Structure, known: Terms, rates: _Rates, steps: float, sums: _Sums) -> None:
     loops = set(structure.loops)
     for name in structure.loaded:
         dims = structure.graph.value(name).dims
         times = steps if loops.intersection(dims) else 1.0
         for unit in {s.unit for s, _ in structure.readers.get(name, ())} or {"vector"}:
-            _move(sums, unit, tile_bytes(structure.tiling, name), times, rates.cube if unit == "cube" else rates.vector, rates.latency)
+            _move(sums, unit, known.nbytes(name), times, rates.cube if unit == "cube" else rates.vector, rates.latency)
 
 
-def _stores(structure: Structure, rates: _Rates, device: Device, steps: float, sums: _Sums) -> None:
+def _stores(structure: Structure, known: Terms, rates: _Rates, steps: float, sums: _Sums) -> None:
     for name in structure.stored:
         times = 1.0 if structure.complete_after_loop(name) or structure.levels[name] != "body" else steps
         unit = structure.unit(name) or "vector"
-        weight = device["gm.atomic_factor"] if structure.atomic(name) else 1.0
-        _move(sums, unit, tile_bytes(structure.tiling, name) * weight, times, rates.fix if unit == "cube" else rates.vector, rates.store)
+        weight = rates.atomic if structure.atomic(name) else 1.0
+        _move(sums, unit, known.nbytes(name) * weight, times, rates.fix if unit == "cube" else rates.vector, rates.store)
 
 
-def _handoffs(structure: Structure, kernel: Kernel, rates: _Rates, steps: float, sums: _Sums) -> None:
+def _handoffs(structure: Structure, kernel: Kernel, known: Terms, rates: _Rates, steps: float, sums: _Sums) -> None:
     """Store, flag, load: the writer's and the reader's transfer, and the latencies that the reader waits for."""
     for h in kernel.handoffs:
-        times, nbytes = (steps if h.level == "body" else 1.0), tile_bytes(structure.tiling, h.value)
+        times, nbytes = (steps if h.level == "body" else 1.0), known.nbytes(h.value)
         from_cube = h.direction == "cube->vector"
         if h.slots or h.value not in structure.stored:
             _move(sums, "cube" if from_cube else "vector", nbytes, times, rates.fix if from_cube else rates.vector, 0.0)
@@ -123,23 +127,21 @@ def _handoffs(structure: Structure, kernel: Kernel, rates: _Rates, steps: float,
 def estimate(structure: Structure, kernel: Kernel, device: Device | None = None) -> KernelCost:
     """The estimate for one kernel."""
     device = device or load()
-    rates, steps = _rates(device), visited(structure)
+    rates, known, steps = _rates(device), terms(structure.tiling, device), visited(structure)
     sums = _Sums({"cube": 0.0, "vector": 0.0}, {"cube": 0.0, "vector": 0.0})
-    _operations(structure, device, kernel.threads, steps, sums)
-    _loads(structure, rates, steps, sums)
-    _stores(structure, rates, device, steps, sums)
-    _handoffs(structure, kernel, rates, steps, sums)
+    _operations(structure, known, kernel.threads, steps, sums)
+    _loads(structure, known, rates, steps, sums)
+    _stores(structure, known, rates, steps, sums)
+    _handoffs(structure, kernel, known, rates, steps, sums)
     tasks = math.prod(structure.tiling.trips(d) for d in kernel.grid)
-    busy = min(tasks, device.cube_cores)
+    busy = min(tasks, rates.cores)
     cube, vector = (sums.work[u] + sums.move[u] for u in ("cube", "vector"))
     chain = cube + vector - OVERLAP * min(cube, vector) + sums.handoff
     chain = max(chain, sums.nbytes * busy / rates.chip)
-    begin = device["launch.block_start"] / 1e3
-    start = TASK_US if kernel.persistent else begin
-    rounds = float(math.ceil(tasks / device.cube_cores))
-    launch = (device["launch.task"] + device["launch.gap"]) / 1e3
-    us = launch + rounds * (start + chain) + (begin if kernel.persistent else 0.0)
+    start = TASK_US if kernel.persistent else rates.start
+    rounds = float(math.ceil(tasks / rates.cores))
+    us = rates.launch + rounds * (start + chain) + (rates.start if kernel.persistent else 0.0)
     return KernelCost(
-        us, launch, sums.work["cube"] * rounds, sums.work["vector"] * rounds, (sums.move["cube"] + sums.move["vector"]) * rounds,
+        us, rates.launch, sums.work["cube"] * rounds, sums.work["vector"] * rounds, (sums.move["cube"] + sums.move["vector"]) * rounds,
         sums.handoff * rounds, start * rounds, round(sums.nbytes * tasks),
     )  # fmt: skip

@@ -29,7 +29,39 @@ def tile_bytes(tiling: Tiling, value: str) -> int:
     return math.prod(tiling.tile(d) for d in shape) * tiling.graph.value(value).itemsize if shape else 32
 
 
-@lru_cache(maxsize=65536)
+class Terms:
+    """The times of a graph's operations under one tiling and device, each worked out once."""
+
+    def __init__(self, tiling: Tiling, device: Device) -> None:
+        self.tiling, self.device = tiling, device
+        self.cube: dict[str, float] = {}
+        self.vector: dict[tuple[str, int], float] = {}
+        self.sizes: dict[str, int] = {}
+
+    def cube_us(self, op: Op) -> float:
+        found = self.cube.get(op.out)
+        if found is None:
+            found = self.cube[op.out] = cube_us(self.tiling, op, self.device)
+        return found
+
+    def vector_us(self, op: Op, share: int) -> float:
+        found = self.vector.get((op.out, share))
+        if found is None:
+            found = self.vector[op.out, share] = vector_us(self.tiling, op, self.device, share)
+        return found
+
+    def nbytes(self, value: str) -> int:
+        found = self.sizes.get(value)
+        if found is None:
+            found = self.sizes[value] = tile_bytes(self.tiling, value)
+        return found
+
+
+@lru_cache(maxsize=256)
+def terms(tiling: Tiling, device: Device) -> Terms:
+    return Terms(tiling, device)
+
+
 def cube_us(tiling: Tiling, op: Op, device: Device) -> float:
     """A product on one tile: operands to L0, then one Mmad a step of K. Loads and products of consecutive steps overlap."""
     size = tiling.graph.value(op.reads[0]).itemsize
@@ -42,7 +74,6 @@ def cube_us(tiling: Tiling, op: Op, device: Device) -> float:
     return (max(product, loads) + min(product, loads) / steps) / device.ghz / 1e3
 
 
-@lru_cache(maxsize=65536)
 def vector_us(tiling: Tiling, op: Op, device: Device, share: int) -> float:
     """An operation on one tile, split over `share` Vector cores; row operands are spread over the tile first, masks are made for it."""
     count = points(tiling, op) / share

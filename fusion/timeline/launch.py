@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fusion.device import Device
 from fusion.errors import FusionError
 from fusion.timeline.library import Scheduled, schedule
-from fusion.timeline.price import price
+from fusion.timeline.price import Records, price
 from fusion.timeline.record import BlockKind, Outline, Traffic
 
 ROUNDS = 3
@@ -31,6 +31,7 @@ class KindTime:
     kind: BlockKind
     us: float
     schedule: Scheduled | None
+    latency: npt.NDArray[np.float64]  # ns of each record between its end on the pipe and the moment that a flag may tell
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,11 @@ def _rates(device: Device, core_rate: float) -> tuple[float, float, float, float
     return device["gm.cube_rate"], device["gm.vector_rate"], core_rate, device["sync.cross_latency"]
 
 
-def _schedule(outline: Outline, kind: BlockKind, device: Device, core_rate: float) -> Scheduled:
-    items = price(kind.records, device, atomic_records(outline, kind), missing_share(outline, kind))
+def _items(outline: Outline, kind: BlockKind, device: Device) -> Records:
+    return price(kind.records, device, atomic_records(outline, kind), missing_share(outline, kind))
+
+
+def _schedule(outline: Outline, items: Records, device: Device, core_rate: float) -> Scheduled:
     found = schedule(items, outline.vectors, _rates(device, core_rate))
     if found is None:
         raise FusionError("the instruction stream of a block never ends: a flag is waited for that nothing sets", where=outline.kernel)
@@ -107,7 +111,7 @@ def _chosen(outline: Outline) -> list[int]:
 def _share(outline: Outline, device: Device, hit: float) -> tuple[float, float]:
     """A core's share of the chip's bandwidth, and the duty it follows from."""
     cores = min(device.cube_cores, outline.blocks)
-    typical = outline.kinds[_chosen(outline)[0]]
+    typical = _items(outline, outline.kinds[_chosen(outline)[0]], device)
     duty = 1.0
     for _ in range(ROUNDS):
         rate = device.chip_rate(hit) / (cores * duty)
@@ -133,16 +137,17 @@ def time_launch(outline: Outline, device: Device) -> Launched:
         raise FusionError("the kernel issues no instruction", where=outline.kernel)
     gm, hbm = traffic(outline)
     core_rate, duty = _share(outline, device, 1.0 - hbm / gm if gm else 1.0)
-    done = {i: _schedule(outline, outline.kinds[i], device, core_rate) for i in _chosen(outline)}
-    per_kind = [_timed(outline, i, done) for i in range(len(outline.kinds))]
+    items = {i: _items(outline, outline.kinds[i], device) for i in _chosen(outline)}
+    done = {i: _schedule(outline, items[i], device, core_rate) for i in items}
+    per_kind = [_timed(outline, i, done, items) for i in range(len(outline.kinds))]
     times = np.array([k.us for k in per_kind]) + device["launch.block_start"] / 1e3
     us = device["launch.task"] / 1e3 + makespan(times[np.array(outline.kind_of)], device.cube_cores)
     return Launched(outline, us, tuple(per_kind), core_rate, duty, gm, hbm)
 
 
-def _timed(outline: Outline, index: int, done: dict[int, Scheduled]) -> KindTime:
+def _timed(outline: Outline, index: int, done: dict[int, Scheduled], items: dict[int, Records]) -> KindTime:
     kind = outline.kinds[index]
     if index in done:
-        return KindTime(kind, done[index].ns / 1e3, done[index])
+        return KindTime(kind, done[index].ns / 1e3, done[index], items[index]["latency"].astype(np.float64))
     near = min(done, key=lambda i: (abs(len(outline.kinds[i].records) - len(kind.records)), i))
-    return KindTime(kind, done[near].ns / 1e3 * len(kind.records) / len(outline.kinds[near].records), None)
+    return KindTime(kind, done[near].ns / 1e3 * len(kind.records) / len(outline.kinds[near].records), None, np.zeros(0))

@@ -11,7 +11,7 @@ from fusion.device import Device
 from fusion.simulator.trace import PIPES
 from fusion.timeline.launch import KindTime, Launched
 from fusion.timeline.library import PIPES as PIPE_COUNT
-from fusion.timeline.price import M, RUN, SCALAR
+from fusion.timeline.price import FIX, MTE2, MTE3, RUN, SCALAR, M
 
 STREAMS = ("AIC", "AIV0", "AIV1")
 CAUSES = (*(f"flag from {p}" for p in PIPES[:7]), "drain", "cross-core flag", "issue")
@@ -106,12 +106,27 @@ def flops(launched: Launched) -> float:
     return total * launched.outline.blocks / max(1, sum(k.kind.count for k in launched.kinds))
 
 
-def classify(busy: Mapping[str, float], waits: Mapping[str, float], duty: float, start: float) -> str:
-    """sync-bound, memory-bound, compute-bound, or mixed; start-bound where most of the time goes into starting blocks."""
-    compute = max((v for k, v in busy.items() if k.endswith((".V", ".M"))), default=0.0)
-    sync = max((v for k, v in waits.items() if "cross-core" in k or "drain" in k), default=0.0)
-    shares = {"compute-bound": compute, "memory-bound": duty, "sync-bound": sync, "start-bound": start}
-    (first, high), (_, second), *_ = sorted(shares.items(), key=lambda kv: (-kv[1], kv[0]))
+def composition(kind: KindTime) -> dict[str, float]:
+    """What the critical path of a block is made of, in ns: work of V, M and MTE1, transfers, and synchronization.
+
+    Synchronization is all that lies between two instructions: flags and their latency, issue, and the latency of transfers.
+    """
+    found = {"compute-bound": 0.0, "memory-bound": 0.0, "sync-bound": 0.0}
+    if kind.schedule is None:
+        return found
+    for at, added in critical_path(kind):
+        record = kind.kind.records[at]
+        moves = record["pipe"] in (MTE2, MTE3, FIX)
+        latency = float(kind.latency[at])
+        work = min(added, max(0.0, float(kind.schedule.end[at] - kind.schedule.start[at]) - latency))
+        found["memory-bound" if moves else "compute-bound"] += work
+        found["sync-bound"] += added - work
+    return found
+
+
+def classify(parts: Mapping[str, float]) -> str:
+    """The largest part of the critical path if it is clearly larger than the next, else mixed."""
+    (first, high), (_, second), *_ = sorted(parts.items(), key=lambda kv: (-kv[1], kv[0]))
     return first if high > CLEAR * second else "mixed"
 
 
@@ -120,8 +135,10 @@ def kernel_time(name: str, launched: Launched, device: Device, stage_of: StageOf
     busy, waits = _shares(launched, device)
     cores = min(device.cube_cores, launched.outline.blocks)
     start = launched.outline.blocks / cores * device["launch.block_start"] / (launched.us * 1e3)
+    typical = max((k for k in launched.kinds if k.schedule), key=lambda k: k.kind.count)
+    parts = {**composition(typical), "start-bound": device["launch.block_start"]}
     tflops = flops(launched) / launched.us / 1e6
     return KernelTime(
         name, launched.us, launched.outline.blocks, busy, waits, _by_stage(launched, stage_of or (lambda _: "")), launched.gm_bytes,
-        launched.hbm_bytes, launched.duty, tflops, start, classify(busy, waits, launched.duty, start), launched.outline.sampled, launched,
+        launched.hbm_bytes, launched.duty, tflops, start, classify(parts), launched.outline.sampled, launched,
     )  # fmt: skip

@@ -11,7 +11,7 @@ namespace {
 constexpr int kStreams = 3, kPipes = 7, kFlags = 16, kCauses = 10;
 constexpr double kNever = std::numeric_limits<double>::infinity(), kTiny = 1e-7;
 enum Kind : uint8_t { Run, Set, Wait, Barrier, CrossSet, CrossWait, Scalar, SyncAll, End };
-enum Cause { OnBarrier = 7, OnCross = 8, OnIssue = 9 };  // 0 to 6: a flag from that pipe
+enum Cause { OnBarrier = 7, OnCross = 8, OnIssue = 9, AtEnd = 10 };  // 0 to 6: a flag from that pipe
 
 struct Item {
   uint8_t stream, pipe, kind, flag, other, pad[3];
@@ -169,7 +169,7 @@ struct Core {
   void resume_scalar(int s, int cause, int32_t by) {
     Stream& stream = streams[s];
     if (stream.blocked_since < 0) return;
-    waited(s, 0, cause) += now - stream.blocked_since;
+    if (cause != AtEnd) waited(s, 0, cause) += now - stream.blocked_since;
     stream.blocked_since = -1;
     stream.anchor = by;
   }
@@ -191,7 +191,7 @@ struct Core {
     } else if ((item.kind == Barrier && item.pipe == 7) || item.kind == SyncAll || item.kind == End) {
       int32_t last = stream.anchor;
       if (!drained(stream, wake, last)) return hold();
-      resume_scalar(s, OnBarrier, last);
+      resume_scalar(s, item.kind == End ? AtEnd : OnBarrier, last);
     } else if (item.kind == Set && item.pipe == 0) {
       stream.flags[0][item.other][item.flag].push_back({now, stream.anchor});
     } else if (item.kind != Scalar) {

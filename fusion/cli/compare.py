@@ -1,0 +1,110 @@
+"""`fusion-plan compare OPERATOR`: plans side by side, as a table, JSON, CSV, an HTML page, and a trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command("compare")
+@click.argument("operator")
+@click.option("--targets", default="9,6,5,4,3,2", show_default=True, metavar="N,N,...", help="Counts of kernels to plan for.")
+@click.option("--plans", default="", metavar="upstream|FILE,...", help="Compare these plans instead: the published ones, or plan files.")
+@click.option("--shape", multiple=True, metavar="K=V,...", help="Parameters of the operator, like seq_len=4096,window=128.")
+@click.option("--dtype", default="", metavar="TYPE", help="The operator's dtype, like bfloat16.")
+@click.option("--device", default="910B3", show_default=True, metavar="NAME|FILE", help="A known device, or a .toml file of one's own.")
+@click.option("--passes", "pipeline", default="default", show_default=True, metavar="A,B{OPT=1}", help="Passes on each plan, or none.")
+@click.option("--rerank", "keep", default=3, show_default=True, metavar="K", help="How many plans of each count to simulate.")
+@click.option("--fast", is_flag=True, help="Estimates only: nothing is lowered and simulated.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON list on standard output, nothing else.")
+@click.option("--csv", "as_csv", is_flag=True, help="CSV on standard output, nothing else.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with pictures.  [default: out/OPERATOR-compare.html]")
+@click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Write the best plan's timeline for Perfetto or Chrome.")
+def compare(
+    operator: str,
+    targets: str,
+    plans: str,
+    shape: tuple[str, ...],
+    dtype: str,
+    device: str,
+    pipeline: str,
+    keep: int,
+    fast: bool,
+    as_json: bool,
+    as_csv: bool,
+    html: Path | None,
+    trace: Path | None,
+) -> None:
+    """Set the plans of OPERATOR side by side: predicted time, what bounds it, and which is best and why."""
+    from fusion.cli import planning
+    from fusion.cli.operators import build
+    from fusion.compare import session
+    from fusion.compare.rows import why
+    from fusion.compare.table import as_csv as csv_text
+    from fusion.compare.table import table
+    from fusion.device import load
+    from fusion.errors import FusionError
+    from fusion.output.table import console
+    from fusion.plan.types import Plan
+
+    described, graph = load(device), build(operator, shape, dtype)
+    if keep < 1:
+        raise FusionError(f"--rerank {keep}", remedy="give 1 or more")
+
+    def prepare(plan: Plan) -> Plan:
+        return planning.prepare(plan, pipeline, None).plan
+
+    def progress(what: str, done: int, total: int) -> None:
+        click.echo(f"[{done + 1}/{total}] {what}", err=True)
+
+    if plans:
+        named = session.upstream_plans(graph, described) if plans == "upstream" else session.plan_files(graph, plans.split(","), described)
+        entries = session.compare_plans(named, graph, described, prepare, fast, progress)
+    else:
+        entries = session.compare_targets(graph, counts(targets), described, prepare, fast, keep, progress)
+    reasons = why(entries, described)
+    if as_json:
+        click.echo(json.dumps([e.to_json() for e in entries], indent=1))
+    elif as_csv:
+        click.echo(csv_text(entries), nl=False)
+    else:
+        console().print(table(entries))
+        for line in [*reasons, *notes(described.interval, described.calibrated)]:
+            click.echo(line)
+    _pictures(entries, reasons, graph.name, html, trace, fast, quiet=as_json or as_csv)
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """ "9,6,2" -> (9, 6, 2)."""
+    from fusion.errors import FusionError
+
+    parts = [p.strip() for p in text.split(",") if p.strip()]
+    if not parts or not all(p.isdigit() and int(p) > 0 for p in parts):
+        raise FusionError(f"--targets {text!r}", remedy="give counts of kernels, like 9,6,4,2")
+    return tuple(dict.fromkeys(int(p) for p in parts))
+
+
+def notes(interval: float, calibrated: tuple[str, ...]) -> list[str]:
+    if not calibrated:
+        return ["This device is not calibrated: times are from public figures, differences below a third mean little."]
+    return [f"Times are ±{100 * interval:.0f} % (nine of ten kernels like those of the calibration); differences inside of that are ties."]
+
+
+def _pictures(entries: list, reasons: list[str], name: str, html: Path | None, trace: Path | None, fast: bool, quiet: bool) -> None:  # type: ignore[type-arg]
+    if fast:
+        return
+    from fusion.report.html import page
+    from fusion.report.perfetto import trace_json
+
+    target = html or Path("out") / f"{name}-compare.html"
+    if html or not quiet:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(page(name, entries, reasons), encoding="utf-8")
+        click.echo(f"Written: {target}", err=quiet)
+    best = next((e for e in entries if e.verdict == "best" and e.time), None)
+    if trace and best is not None:
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        trace.write_text(trace_json(best), encoding="utf-8")
+        click.echo(f"Written: {trace}", err=quiet)
