@@ -296,6 +296,14 @@ def slots_do_not_flood(s: Structure, kernel: Kernel, limits: Limits) -> Iterator
             yield h.value, f"{h.name} may be set {trips} times before it is waited for, a flag counts to {limits.flag_depth}"
 
 
+def tasks_are_ordered(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """A persistent block uses its slots, and counts its flags, again in the next task: a way back must hold the writer."""
+    hands = _hands(s, kernel) if kernel.persistent else []
+    for h, hand in zip(kernel.handoffs, hands, strict=False):
+        if h.slots == 0 and not h.free and not handoffs.ordered_by_cycle(hand, hands):
+            yield h.value, f"{h.name} goes {h.direction} and nothing comes back: in a persistent kernel the next task's writer may overtake"
+
+
 def vector_cores_agree(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """Two Vector cores share a tile by its rows; where that is impossible one core does all."""
     if kernel.threads == 2 and s.split is None:
@@ -332,6 +340,7 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     flags_fit,
     single_slots_are_ordered,
     slots_do_not_flood,
+    tasks_are_ordered,
     vector_cores_agree,
     cube_tiles_fit,
 )
@@ -339,7 +348,7 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
 
 DEFAULT_RULES: tuple[KernelRule, ...] = (flags_fit, cube_tiles_fit, slots_do_not_flood)
 """Rules that a kernel with default handoffs (realize.py) may still break; it keeps the others by the way it is made."""
-LASTING_RULES: tuple[KernelRule, ...] = (single_slots_are_ordered, slots_do_not_flood)
+LASTING_RULES: tuple[KernelRule, ...] = (single_slots_are_ordered, slots_do_not_flood, tasks_are_ordered)
 """Rules that a persistent kernel may break where one block for each task does not."""
 
 

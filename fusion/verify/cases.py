@@ -52,7 +52,7 @@ def _own(operator: Operator[...], base: Parameters, given: Mapping[str, int | fl
     found: list[Case] = []
     for level, name, changes, draw in CASES.get(operator.name, ()):
         kept = {k: v for k, v in changes.items() if k not in given or k not in ("dtype", "window")}
-        found.append(_case(name, level, base | kept, Draw(**draw)))
+        found.append(_case(name, level, base | kept, Draw(0, draw.get("scale", 1.0), draw.get("shift", 0.0))))
     return found
 
 

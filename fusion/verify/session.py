@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from fusion.emit.emit import emit
 from fusion.errors import FusionError
 from fusion.graph import Operator, StageGraph
 from fusion.plan.device import Limits
@@ -13,7 +14,8 @@ from fusion.plan.text import from_text
 from fusion.plan.types import Plan
 from fusion.verify.cases import BLOCKING, Case
 from fusion.verify.data import random_inputs
-from fusion.verify.run import PlanVerdict, RunOptions, verify_plan
+from fusion.verify.run import PlanVerdict, RunOptions, lower_program, verify_program
+from fusion.verify.store import key, remember, remembered
 
 WORKERS = 2
 Prepare = Callable[[Plan], Plan]
@@ -80,7 +82,13 @@ def _run(operator: Operator[...], plan: Plan, case: Case, limits: Limits, prepar
     if case.refused:
         return CaseResult(case, None, "was to be refused, but was accepted")
     try:
-        ready = prepare(carried_over(plan, graph, limits))
-        return CaseResult(case, verify_plan(ready, random_inputs(graph, case.draw), options))
+        program = emit(prepare(carried_over(plan, graph, limits)), limits)
+        lowered = lower_program(program)
+        name = key(program, lowered, repr(case.draw), options)
+        verdict = remembered(name)
+        if verdict is None:
+            verdict = verify_program(program, lowered, random_inputs(graph, case.draw), options)
+            remember(name, verdict)
+        return CaseResult(case, verdict)
     except FusionError as error:
         return CaseResult(case, None, str(error))
