@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fusion.check import dynamic
+from fusion.check import dynamic, reference
 from fusion.check.facts import Facts, collect
 from fusion.check.inputs import size_sets
 from fusion.check.inspection import Inspection, Instance, Request, Stopped, inspect_files
-from fusion.check.report import FileReport, Finding, Report, unjudged, worst
+from fusion.check.report import FileReport, Finding, Report, Verdict, unjudged, worst
 from fusion.check.static import static_findings
 from fusion.errors import FusionError
 from fusion.toolchain import KernelSource, Lowered, LowerError, daemon, lower
@@ -32,12 +32,16 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """`kernel` picks one by name; `args` go to the factories, `shape` to open sizes; `run` False stops after the compiler."""
+    """`kernel` picks one by name; `args` go to the factories, `shape` to open sizes; `run` False stops after the compiler.
+
+    `time` False leaves out the timeline.
+    """
 
     kernel: str = ""
     args: Mapping[str, object] = field(default_factory=lambda: dict[str, object]())
     shape: Mapping[str, int] = field(default_factory=lambda: dict[str, int]())
     run: bool = True
+    time: bool = True
 
 
 @dataclass(frozen=True)
@@ -174,11 +178,40 @@ def _args(instance: Instance) -> str:
 def _judge(cases: Sequence[tuple[int, _Case]], options: Options, say: Progress) -> Iterator[tuple[int, Report]]:
     if not cases:
         return
-    sources = [_kernel_source(case) for _, case in cases]
-    results = lower(sources, progress=lambda text, _done, _total: say(text))
+    results = lower([_kernel_source(case) for _, case in cases], progress=lambda text, _done, _total: say(text))
     with ThreadPoolExecutor(max_workers=daemon.slots()) as pool:
         futures = [pool.submit(_report, case, result, options, say) for (_, case), result in zip(cases, results, strict=True)]
-        yield from ((index, future.result()) for (index, _), future in zip(cases, futures, strict=True))
+        reports = [future.result() for future in futures]
+        files = {index: [i for i, (at, _) in enumerate(cases) if at == index] for index, _ in cases}
+        if options.run:
+            compared = [(mine, pool.submit(_own_comparison, mine, cases, results, reports, say)) for mine in files.values()]
+            for mine, future in compared:
+                _add(reports, mine, future.result())
+    yield from ((index, report) for (index, _), report in zip(cases, reports, strict=True))
+
+
+def _own_comparison(
+    mine: Sequence[int], cases: Sequence[tuple[int, _Case]], results: Sequence[Lowered], reports: Sequence[Report], say: Progress
+) -> reference.Compared | None:
+    """What the comparison of one file says of its kernels; only for kernels that run at all."""
+    source = cases[mine[0]][1].source
+    if not reference.has_comparison(source.text) or any(reports[i].verdict not in ("clean", "wrong", "race") for i in mine):
+        return None
+    say(f"comparing {source.path.name}")
+    return reference.compare(
+        source.path, source.text, [reference.Subject(cases[i][1].instance, cases[i][1].facts, results[i]) for i in mine]
+    )
+
+
+def _add(reports: list[Report], mine: Sequence[int], compared: reference.Compared | None) -> None:
+    """A failed comparison makes the kernel that was called last wrong, if it is not worse."""
+    for position in sorted(compared.called) if compared else ():
+        report = reports[mine[position]]
+        if compared and compared.finding:
+            verdict = worst((report.verdict, compared.finding.verdict))
+            reports[mine[position]] = replace(report, verdict=verdict, findings=(*report.findings, compared.finding))
+        elif compared:
+            reports[mine[position]] = replace(report, notes=(*report.notes, compared.note))
 
 
 def _kernel_source(case: _Case) -> KernelSource:
@@ -217,7 +250,7 @@ def _compiler_finding(case: _Case, error: LowerError) -> Finding:
 
 
 def _foretold(base: Report) -> Report:
-    found = [finding.verdict for finding in base.errors]
+    found: list[Verdict] = [finding.verdict for finding in base.errors]
     return replace(base, verdict=worst(found), notes=("not run: the verdict is the static rules' alone",))
 
 
@@ -226,14 +259,14 @@ def _dynamic(base: Report, case: _Case, lowered: Lowered, options: Options) -> R
         sets = size_sets(case.facts.program, options.shape)
     except FusionError as problem:
         return unjudged(base.file, base.kernel, "shape", case.instance.line, problem.what, problem.remedy)
-    outcome = dynamic.run(case.facts, case.instance, lowered, sets)
+    outcome = dynamic.run(case.facts, case.instance, lowered, sets, options.time)
     if outcome.problem is not None:
         finding = Finding(
             "not-run", case.instance.line, str(outcome.problem).replace("\n", "; "), "the static findings stand", verdict="error"
         )
         return replace(base, verdict="error", findings=(*base.findings, *outcome.findings, finding), notes=outcome.notes, judged=False)
     static = tuple(f if f.verdict == outcome.verdict else _not_seen(f) for f in case.static)
-    return replace(base, verdict=outcome.verdict, findings=(*static, *outcome.findings), notes=outcome.notes)
+    return replace(base, verdict=outcome.verdict, findings=(*static, *outcome.findings), notes=outcome.notes, time=outcome.time)
 
 
 def _not_seen(finding: Finding) -> Finding:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fusion import simulator
+from fusion.check import timing
 from fusion.check.facts import Facts
 from fusion.check.golden import NotInterpreted, interpret
 from fusion.check.golden.store import Array
 from fusion.check.inputs import Argument, Sizes, arguments, tile_of
 from fusion.check.inspection import Instance
 from fusion.check.places import Places
-from fusion.check.report import Finding, Place, Verdict, worst
+from fusion.check.report import Finding, Place, Timing, Verdict, worst
 from fusion.errors import FusionError
 from fusion.precision import compare
 from fusion.simulator import Buffer, KernelRun, run_kernel
@@ -45,6 +46,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     ran: bool = True
+    time: Timing | None = None
     problem: FusionError | None = None
 
 
@@ -58,8 +60,8 @@ class _Collected:
         self.findings.setdefault((finding.rule, finding.line), finding)
 
 
-def run(facts: Facts, instance: Instance, lowered: Lowered, size_sets: Sequence[Sizes]) -> Outcome:
-    """Run a kernel once for each set of sizes."""
+def run(facts: Facts, instance: Instance, lowered: Lowered, size_sets: Sequence[Sizes], timed: bool = True) -> Outcome:
+    """Run a kernel once for each set of sizes; its time is that of the first."""
     found = _Collected()
     try:
         for sizes in size_sets:
@@ -67,7 +69,18 @@ def run(facts: Facts, instance: Instance, lowered: Lowered, size_sets: Sequence[
     except FusionError as problem:
         return Outcome("error", tuple(found.findings.values()), tuple(found.notes), ran=False, problem=problem)
     verdict = worst(found.verdicts)
-    return Outcome(verdict, tuple(found.findings.values())[:MOST_FINDINGS], tuple(dict.fromkeys(found.notes)))
+    time = _time(facts, instance, lowered, size_sets[0], found) if timed and verdict in ("clean", "wrong") else None
+    return Outcome(verdict, tuple(found.findings.values())[:MOST_FINDINGS], tuple(dict.fromkeys(found.notes)), time=time)
+
+
+def _time(facts: Facts, instance: Instance, lowered: Lowered, sizes: Sizes, found: _Collected) -> Timing | None:
+    made = arguments(facts, instance, sizes)
+    buffers = timing.buffers_for_timing(made, _buffers(lowered, made))
+    result = timing.attempt(facts, lowered.ascendc or "", buffers, sizes)
+    if isinstance(result, str):
+        found.notes.append(result)
+        return None
+    return result
 
 
 def _run_once(facts: Facts, instance: Instance, lowered: Lowered, sizes: Sizes, found: _Collected) -> None:

@@ -42,7 +42,7 @@ def fix(report: FileReport) -> Fixed:
             done.append(what)
         except CannotFix as reason:
             left.append(f"line {finding.line}: {finding.rule} is not fixed: {reason}")
-    return Fixed(text, tuple(done), tuple(left) if done or left else ())
+    return Fixed(text, tuple(done), tuple(left))
 
 
 def diff(path: Path, before: str, after: str) -> str:

@@ -75,4 +75,4 @@ def _kind(touch: Touch) -> str:
         return "copy"
     if touch.op in GEMMS:
         return "gemm"
-    return "store" if touch.store else touch.op.removeprefix("ascend_").split("_")[0]
+    return "value(" if touch.store else touch.op.removeprefix("ascend_").split("_")[0]

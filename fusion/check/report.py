@@ -43,6 +43,37 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Hint:
+    """Something that would save time: about how many microseconds of the launch."""
+
+    rule: str
+    line: int
+    message: str
+    gain_us: float
+
+    def to_json(self) -> dict[str, object]:
+        return {"rule": self.rule, "line": self.line, "message": self.message, "gain_us": round(self.gain_us, 2)}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A launch's predicted time: the busiest pipes with their share of it, and the lines on a block's critical path."""
+
+    us: float
+    blocks: int
+    bottleneck: str
+    busy: tuple[tuple[str, float], ...]
+    lines: tuple[tuple[int, float], ...]
+    hints: tuple[Hint, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        lines = [{"line": line, "us": round(us, 2)} for line, us in self.lines]
+        busy = {name: round(share, 3) for name, share in self.busy}
+        hints = [hint.to_json() for hint in self.hints]
+        return {"us": round(self.us, 2), "blocks": self.blocks, "bottleneck": self.bottleneck, "busy": busy, "lines": lines, "hints": hints}
+
+
+@dataclass(frozen=True)
 class Report:
     """One kernel of one file.
 
@@ -55,12 +86,13 @@ class Report:
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     judged: bool = True
-    time: str = ""
+    time: Timing | None = None
     args: str = ""
 
     def to_json(self) -> dict[str, object]:
         found = [finding.to_json() for finding in self.findings]
-        return {"file": str(self.file), "kernel": self.kernel, "verdict": self.verdict, "findings": found, "notes": list(self.notes)}
+        base: dict[str, object] = {"file": str(self.file), "kernel": self.kernel, "verdict": self.verdict, "findings": found}
+        return {**base, "notes": list(self.notes), "time": self.time.to_json() if self.time else None}
 
     @property
     def errors(self) -> tuple[Finding, ...]:

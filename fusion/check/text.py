@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fusion.check.report import FileReport, Finding, Place, Report
+from fusion.check.report import FileReport, Finding, Place, Report, Timing
 
 
 def lines(file: FileReport) -> Iterator[str]:
@@ -16,13 +16,23 @@ def lines(file: FileReport) -> Iterator[str]:
             yield from _finding(report, finding, source)
         yield from (f"  {note}" for note in report.notes)
         if report.time:
-            yield report.time
+            yield from _timing(report.time, source)
         yield ""
 
 
 def _head(report: Report) -> str:
     kernel = f"{report.kernel}({report.args})" if report.args else report.kernel
     return f"{report.file}: {kernel + ': ' if kernel else ''}{report.verdict}"
+
+
+def _timing(time: Timing, source: Sequence[str]) -> Iterator[str]:
+    """The timeline table, and the hints under it."""
+    busy = ", ".join(f"{name} {share:.0%}" for name, share in time.busy)
+    yield f"  time: {time.us:.1f} us in {time.blocks} blocks, {time.bottleneck}; busy: {busy}"
+    for line, us in time.lines:
+        yield f"  {us:8.2f} us  line {line}: {source[line - 1].strip()[:90] if 0 < line <= len(source) else ''}"
+    for hint in time.hints:
+        yield f"  hint[{hint.rule}]: {f'line {hint.line}: ' if hint.line else ''}{hint.message} (about {hint.gain_us:.1f} us)"
 
 
 def _finding(report: Report, finding: Finding, source: Sequence[str]) -> Iterator[str]:

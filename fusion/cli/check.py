@@ -28,6 +28,7 @@ SKIPPED_FOLDERS = ("__pycache__", ".git", ".venv", "node_modules", "build")
 )
 @click.option("--fix", "fixing", is_flag=True, help="Show safe remedies as a diff, and check the result.")
 @click.option("--write", is_flag=True, help="With --fix: write the files.")
+@click.option("--no-time", is_flag=True, help="Leave out the timeline and its hints.")
 @click.option("--no-run", is_flag=True, help="Stop after the compiler; nothing is simulated.")
 def check(
     paths: tuple[str, ...],
@@ -38,6 +39,7 @@ def check(
     sarif_path: Path | None,
     fixing: bool,
     write: bool,
+    no_time: bool,
     no_run: bool,
 ) -> None:
     """Compile, run and judge the kernels of FILE (or of all files of a folder), without a device.
@@ -46,9 +48,9 @@ def check(
     """
     try:
         files, loose = _split(paths)
-        options = driver.Options(
-            kernel, _values((*arguments, *(loose if arguments or not shape else ()))), _sizes(shape, arguments, loose), not no_run
-        )
+        for_args = () if shape and not arguments else loose
+        for_shape = loose if shape and not arguments else ()
+        options = driver.Options(kernel, _values((*arguments, *for_args)), _sizes((*shape, *for_shape)), not no_run, not no_time)
         reports = _check(files, options, as_json)
         reports = _fix(reports, options, write, as_json) if fixing else reports
     except FusionError as error:
@@ -107,9 +109,9 @@ def _literal(content: str) -> object:
         return content
 
 
-def _sizes(shape: Sequence[str], arguments: Sequence[str], loose: Sequence[str]) -> dict[str, int]:
+def _sizes(words: Iterable[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for name, content in _pairs((*shape, *(loose if shape and not arguments else ())), "--shape"):
+    for name, content in _pairs(words, "--shape"):
         if not content.isdigit():
             raise FusionError(f"{name}={content}: a size is a whole number", where="--shape")
         found[name] = int(content)
@@ -136,19 +138,22 @@ def _with_progress(sources: Sequence[driver.Source], options: driver.Options, qu
 
 
 def _fix(reports: Sequence[FileReport], options: driver.Options, write: bool, quiet: bool) -> list[FileReport]:
-    """Show or write the fixes, then check what they give."""
+    """Show or write the fixes, check what they give, and say what they cannot mend."""
     fixed = [fix.fix(report) for report in reports]
     for report, result in zip(reports, fixed, strict=True):
-        if result.text != report.text:
-            click.echo(fix.diff(report.path, report.text, result.text), nl=False, err=quiet)
-        for line in (*result.done, *result.left):
+        click.echo(fix.diff(report.path, report.text, result.text), nl=False, err=quiet)
+        for line in result.done:
             click.echo(f"{report.path}: {line}", err=True)
         if write and result.text != report.text:
             report.path.write_text(result.text, encoding="utf-8")
     changed = [i for i, (report, result) in enumerate(zip(reports, fixed, strict=True)) if result.text != report.text]
     again = _with_progress([driver.Source(reports[i].path, fixed[i].text) for i in changed], options, quiet)
     after = dict(zip(changed, again, strict=True))
-    return [after.get(i, report) for i, report in enumerate(reports)]
+    final = [after.get(i, report) for i, report in enumerate(reports)]
+    for report in final:
+        for line in fix.fix(report).left:
+            click.echo(f"{report.path}: {line}", err=True)
+    return final
 
 
 # ---- output
