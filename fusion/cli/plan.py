@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fusion.cli.planning import Chosen, Compiled
     from fusion.output.summary import Summary
     from fusion.plan.types import Plan
+    from fusion.verify.session import CaseResult
 
 CODES = ("ascendc", "pto", "both", "none")
 
@@ -31,7 +32,8 @@ CODES = ("ascendc", "pto", "both", "none")
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.  [default: out/OPERATOR-N]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
-@click.option("--fast", is_flag=True, help="Neither lower nor compare with other counts of kernels.")
+@click.option("--fast", is_flag=True, help="Neither lower, nor verify, nor compare with other counts of kernels.")
+@click.option("--no-verify", is_flag=True, help="Do not run the generated code on the CPU at a small shape.")
 def plan(
     operator: str,
     target: int | None,
@@ -46,6 +48,7 @@ def plan(
     out: Path | None,
     as_json: bool,
     fast: bool,
+    no_verify: bool,
 ) -> None:
     """Plan OPERATOR in N kernels, emit and lower them, and write sources, host wrapper and generated code to a folder.
 
@@ -76,7 +79,12 @@ def plan(
     summary = summarize(program, limits, compiled.ascendc)
     written = write_folder(folder, program_files(program, compiled.results))
     timings = dict(prepared.timings) if time_passes else {}
-    _tell(as_json, summary, written, chosen, prepared.refusals, timings, compiled)
+    results = None
+    if compiled.ascendc and not no_verify:
+        from fusion.cli.verify import judge
+
+        results = judge(operator, chosen.plan, shape, dtype, device, pipeline)
+    _tell(as_json, summary, written, chosen, prepared.refusals, timings, compiled, results)
 
 
 def _printer(as_json: bool):
@@ -94,6 +102,7 @@ def _tell(
     refusals: tuple[str, ...],
     timings: dict[str, float],
     compiled: Compiled,
+    results: list[CaseResult] | None,
 ) -> None:
     from fusion.output.why import why
 
@@ -103,9 +112,17 @@ def _tell(
 
         from fusion.output.machine import report
 
-        click.echo(json.dumps(report(summary, written, reasons, refusals, timings, compiled.missing), indent=1))
+        from fusion.verify.report import as_object
+
+        content = report(summary, written, reasons, refusals, timings, compiled.missing)
+        judged = as_object(summary.plan.graph.name, len(summary.kernels), results) if results else None
+        click.echo(json.dumps({**content, "verification": judged}, indent=1))
     else:
         _print(summary, written, reasons, refusals, timings)
+        if results:
+            from fusion.verify.report import print_results
+
+            print_results(summary.plan.graph.name, len(summary.kernels), results, full=False)
     if compiled.missing:
         click.echo(f"fusion-plan: not lowered, for there is no compiler: {compiled.missing}", err=True)
 

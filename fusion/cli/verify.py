@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from fusion.plan.types import Plan
     from fusion.verify.session import CaseResult
 
 
@@ -79,6 +80,19 @@ def verify(
     else:
         print_results(graph.name, len(chosen.kernels), results, full)
     _exit(results)
+
+
+def judge(operator: str, plan: Plan, shape: tuple[str, ...], dtype: str, device: str, pipeline: str) -> list[CaseResult]:
+    """The verdict on a plan at one small shape, for the main command. What cannot be judged (no g++, say) is a result too."""
+    from fusion.cli import planning
+    from fusion.cli.operators import load, parameters
+    from fusion.plan.device import limits_of
+    from fusion.verify.cases import default_case
+    from fusion.verify.session import run_cases
+
+    op = load(operator)
+    case = default_case(op, parameters(operator, shape, dtype))
+    return run_cases(op, plan, [case], limits_of(device), lambda p: planning.prepare(p, pipeline, None).plan)
 
 
 def _exit(results: list[CaseResult]) -> None:

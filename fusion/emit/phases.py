@@ -27,7 +27,16 @@ class Phases:
         for stages in units:
             number = max(self._needs(s, found) for s in stages)
             found.update(dict.fromkeys(stages, number))
+        for stages in reversed(units):
+            found.update(dict.fromkeys(stages, self._latest(stages, found)))
         return found
+
+    def _latest(self, stages: tuple[str, ...], found: dict[str, int]) -> int:
+        """What only a later phase needs runs there, so that nothing but outputs is kept in between."""
+        makes = [v for s in stages for v in self.graph.stage(s).writes]
+        readers = [found[r] for v in makes for r in self.graph.readers(v) if r in found and r not in stages]
+        own = any(self.graph.value(v).role == "output" for v in makes)
+        return found[stages[0]] if own or not readers else min(readers)
 
     @cached_property
     def host_stages(self) -> tuple[str, ...]:

@@ -193,6 +193,12 @@ class StageGraph:
         return found
 
     @cached_property
+    def before_host(self) -> frozenset[str]:
+        """Stages that must have run before the caller can bring an input that exists only after an output."""
+        ends = {u for u, _, _ in self.host_edges()}
+        return frozenset(ends.union(*(nx.ancestors(self.graph, e) for e in ends)))
+
+    @cached_property
     def saved(self) -> tuple[str, ...]:
         """Outputs that a later phase takes up again, as the caller has them."""
         phase = self.phases

@@ -34,6 +34,17 @@ def exists_after(s: Structure) -> Iterator[tuple[str, str]]:
             yield reader, f"{', '.join(inputs)} exists only after {output}, which stage {source} of the same kernel makes"
 
 
+def phases_share_outputs(s: Structure) -> Iterator[tuple[str, str]]:
+    """A launch that the caller waits for leaves outputs behind, not intermediates for a later phase."""
+    early = s.graph.before_host
+    if not early.intersection(s.stages):
+        return
+    for out in s.stored:
+        readers = [r for r in s.graph.readers(out) if r not in s.stages and r not in early]
+        if readers and s.graph.value(out).role == "intermediate":
+            yield s.made[out][0].name, f"{out} would have to be kept from this launch until the one of stage {readers[0]}, in a later phase"
+
+
 def grid_sum_is_final(s: Structure) -> Iterator[tuple[str, str]]:
     """A reduction across blocks is complete only when the launch has ended."""
     for out, (stage, op) in s.made.items():
@@ -181,6 +192,7 @@ def loads_are_rows(s: Structure) -> Iterator[tuple[str, str]]:
 
 STRUCTURE_RULES: tuple[StructureRule, ...] = (
     exists_after,
+    phases_share_outputs,
     scans_stay_whole,
     has_tile_code,
     tiles_are_matrices,
