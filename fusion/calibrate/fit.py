@@ -38,7 +38,6 @@ PARAMETERS: Mapping[str, tuple[float, float]] = {  # public value in base units,
     "sync.drain": (30.0, 0.7),
     "vector.scale": (1.0, 0.2),
     "vector.start": (22.0, 0.4),
-    "scalar.ub_read": (6.0, 0.3),
 }
 
 
@@ -166,8 +165,11 @@ def narrowing(device: Device, rows: Sequence[Row], keys: Sequence[str]) -> dict[
     return dict(zip(keys, (np.sqrt(np.diag(covariance)) / width).tolist(), strict=True))
 
 
-def fit(device: Device, rows: Sequence[Row], candidates: Sequence[str] = tuple(PARAMETERS)) -> Calibration:
-    """Fits what the rows determine best (fewer parameters than rows), then again without each row; all else keeps its public value."""
+def fit(device: Device, rows: Sequence[Row], candidates: Sequence[str] = tuple(PARAMETERS), *, leave_out: bool = True) -> Calibration:
+    """Fits what the rows determine best (fewer parameters than rows), then again without each row; all else keeps its public value.
+
+    A scalar read of UB is no candidate: generated code never has one without a drain, so that their costs cannot be told apart.
+    """
     narrowed = narrowing(device, rows, candidates)
     keys = sorted((k for k in candidates if narrowed[k] < UNDETERMINED), key=lambda k: narrowed[k])[: max(1, len(rows) - 1)]
     if not keys:
@@ -177,16 +179,16 @@ def fit(device: Device, rows: Sequence[Row], candidates: Sequence[str] = tuple(P
     narrowed.update(zip(keys, (np.sqrt(np.diag(covariance)) / [PARAMETERS[k][1] for k in keys]).tolist(), strict=True))
     fitted = _at(base, keys, theta)
     parameters = tuple(Parameter(k, PARAMETERS[k][0], fitted[k], narrowed[k], k in keys) for k in candidates)
-    residuals = _residuals(base, fitted, rows, keys, theta)
+    residuals = _residuals(base, fitted, rows, keys, theta, leave_out)
     width = interval(residuals)
     return Calibration(replace(fitted, interval=width, calibrated=tuple(keys)), parameters, residuals, width)
 
 
-def _residuals(base: Device, fitted: Device, rows: Sequence[Row], keys: Sequence[str], theta: Floats) -> tuple[Residual, ...]:
+def _residuals(base: Device, fitted: Device, rows: Sequence[Row], keys: Sequence[str], theta: Floats, leave_out: bool) -> tuple[Residual, ...]:
     residuals = list[Residual]()
     for i, row in enumerate(rows):
         others = [r for j, r in enumerate(rows) if j != i]
-        without = _at(base, keys, _solve(base, others, keys, theta, 3)[0]) if others else base
+        without = fitted if not leave_out else _at(base, keys, _solve(base, others, keys, theta, 3)[0]) if others else base
         residuals.append(Residual(row.label, row.measured_us, predict(fitted, row), predict(without, row)))
     return tuple(residuals)
 
