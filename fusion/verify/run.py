@@ -129,19 +129,29 @@ def _launch(
 ) -> tuple[list[Located], float]:
     """One kernel on the simulator; its results are written into the tensors."""
     assert lowered.ascendc is not None
-    buffers = [_buffer(p.name, p.dtype, p.shape, p.role, tensors) for p in kernel.params]
     run = run_kernel(
         lowered.ascendc,
         kernel.name,
-        buffers,
+        launch_buffers(kernel, lowered, tensors),
         order=options.order and options.schedule_seed is None,
         schedule_seed=options.schedule_seed,
         counting=options.counting,
         mutate=[line for name, line in options.mutate if name == kernel.name],
     )
     for name, data in run.outputs.items():
-        tensors[name].copy_(torch.as_tensor(data).to(tensors[name].dtype))
+        if name in tensors:
+            tensors[name].copy_(torch.as_tensor(data).to(tensors[name].dtype))
     return [locate(program, kernel, f) for f in run.findings if f.rule != "output-not-written"], run.seconds
+
+
+def launch_buffers(kernel: KernelProgram, lowered: Lowered, tensors: Tensors) -> list[Buffer]:
+    """The arguments of a launch in their order: the kernel's own parameters, then the relays that the compiler added."""
+    buffers = [_buffer(p.name, p.dtype, p.shape, p.role, tensors) for p in kernel.params]
+    own = {p.name for p in kernel.params}
+    for p in lowered.params:
+        if p.role == "relay" and p.name not in own:
+            buffers.append(Buffer(p.name, p.dtype, tuple(int(str(n)) for n in p.shape), role="workspace"))
+    return buffers
 
 
 def _buffer(name: str, dtype: str, shape: tuple[int, ...], role: str, tensors: Tensors) -> Buffer:
