@@ -50,7 +50,8 @@ struct Pipe {
 struct Stream {
   std::vector<int32_t> items;
   size_t next = 0;
-  double free = 0, blocked_since = -1;
+  double free = 0;
+  int blocked_on = -1;
   int32_t anchor = -1;
   Pipe pipes[kPipes];
   std::deque<Raised> flags[kPipes][kPipes][kFlags];
@@ -166,12 +167,22 @@ struct Core {
     return true;
   }
 
-  void resume_scalar(int s, int cause, int32_t by) {
+  void resume_scalar(int s, int32_t by) {
     Stream& stream = streams[s];
-    if (stream.blocked_since < 0) return;
-    if (cause != AtEnd) waited(s, 0, cause) += now - stream.blocked_since;
-    stream.blocked_since = -1;
+    if (stream.blocked_on < 0) return;
+    stream.blocked_on = -1;
     stream.anchor = by;
+  }
+
+  // Time in which the scalar unit waits counts only while no pipe of the stream works.
+  void charge_waits(double until) {
+    for (int s = 0; s < kStreams; ++s) {
+      Stream& stream = streams[s];
+      if (stream.blocked_on < 0 || stream.blocked_on == AtEnd) continue;
+      bool idle = true;
+      for (Pipe& pipe : stream.pipes) idle &= !pipe.busy;
+      if (idle) waited(s, 0, stream.blocked_on) += until - now;
+    }
   }
 
   bool step_scalar(int s, double& wake) {
@@ -180,18 +191,18 @@ struct Core {
     if (stream.free > now + kTiny) return wake = std::min(wake, stream.free), false;
     const int32_t i = stream.items[stream.next];
     const Item& item = items[i];
-    const auto hold = [&] { if (stream.blocked_since < 0) stream.blocked_since = now; return false; };
+    const auto hold = [&](int cause) { return stream.blocked_on = cause, false; };
     Raised got{};
     if (item.kind == CrossWait) {
-      if (!take(cross[s][item.flag], wake, got)) return hold();
-      resume_scalar(s, OnCross, got.by);
+      if (!take(cross[s][item.flag], wake, got)) return hold(OnCross);
+      resume_scalar(s, got.by);
     } else if (item.kind == Wait && item.other == 0) {
-      if (!take(stream.flags[item.pipe][0][item.flag], wake, got)) return hold();
-      resume_scalar(s, item.pipe, got.by);
+      if (!take(stream.flags[item.pipe][0][item.flag], wake, got)) return hold(item.pipe);
+      resume_scalar(s, got.by);
     } else if ((item.kind == Barrier && item.pipe == 7) || item.kind == SyncAll || item.kind == End) {
       int32_t last = stream.anchor;
-      if (!drained(stream, wake, last)) return hold();
-      resume_scalar(s, item.kind == End ? AtEnd : OnBarrier, last);
+      if (!drained(stream, wake, last)) return hold(item.kind == End ? AtEnd : OnBarrier);
+      resume_scalar(s, last);
     } else if (item.kind == Set && item.pipe == 0) {
       stream.flags[0][item.other][item.flag].push_back({now, stream.anchor});
     } else if (item.kind != Scalar) {
@@ -227,9 +238,10 @@ struct Core {
   }
 
   void pass(double until) {
+    charge_waits(until);
     for (Stream& stream : streams)
       for (Pipe& pipe : stream.pipes)
-        if (pipe.flowing) pipe.remaining = std::max(0.0, pipe.remaining - pipe.rate * (until - now)), flow += until - now;
+        if (pipe.flowing) pipe.remaining = std::max(0.0, pipe.remaining - pipe.rate * (until - now));
     any_flow += flowing() ? until - now : 0;
     now = until;
   }
@@ -239,7 +251,7 @@ struct Core {
         if (pipe.flowing) return true;
     return false;
   }
-  double flow = 0, any_flow = 0;
+  double any_flow = 0;
 
   // Returns false if nothing can go on although something is left.
   bool run() {

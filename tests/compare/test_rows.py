@@ -1,0 +1,62 @@
+"""Verdicts, the forms of the output, and the command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from fusion.cli.compare import compare, counts
+from fusion.compare.rows import Entry, judged
+from fusion.compare.session import handwritten, is_measured
+from fusion.compare.table import as_csv
+from fusion.device import load
+from fusion.errors import FusionError
+from kernels.attention_sink import gqa_sink_bwd
+
+SHAPE = "batch=1,heads=8,groups=2,seq_len=512,dim=128,window=128"
+
+
+def entry(name: str, us: float | None) -> Entry:
+    return Entry(name, int(name[0]), us, us, 0.08, 10.0, error="" if us else "too big")
+
+
+def test_verdicts_know_ties() -> None:
+    found = judged([entry("4", 104.0), entry("2", 100.0), entry("9", 150.0), entry("1", None)])
+    assert [e.verdict for e in found] == ["tie (+4 %)", "best", "slower (+50 %)", "no plan"]
+
+
+def test_json_and_csv_have_the_agreed_fields() -> None:
+    (only,) = judged([entry("2", 100.0)])
+    assert {"plan", "kernels", "predicted_us", "measured_us", "floor_us", "verdict"} <= only.to_json().keys()
+    assert as_csv([only]).splitlines()[1].startswith("2,2,2,100.0,")
+
+
+def test_counts_are_read() -> None:
+    assert counts("9, 6,6,2") == (9, 6, 2)
+    for wrong in ("", "a", "0", "-1"):
+        with pytest.raises(FusionError, match="--targets"):
+            counts(wrong)
+
+
+def test_handwritten_variants_are_near_their_measured_times() -> None:
+    assert all(handwritten(n, load()) == pytest.approx(us, rel=0.15) for n, us in {9: 6152, 6: 5020, 5: 5832, 4: 5556, 2: 5127}.items())
+
+
+def test_the_measured_shape_is_recognized() -> None:
+    assert is_measured(gqa_sink_bwd(window=128))
+    assert not is_measured(gqa_sink_bwd(window=256)) and not is_measured(gqa_sink_bwd(window=128, seq_len=2048))
+
+
+def test_fast_compare_prints_json_only() -> None:
+    result = CliRunner().invoke(compare, ["gqa_sink_bwd", "--targets", "4,2", "--shape", SHAPE, "--fast", "--json"], catch_exceptions=False)
+    rows = json.loads(result.stdout)
+    assert [r["kernels"] for r in rows] == [4, 2] and any(r["verdict"] == "best" for r in rows)
+    assert all(r["predicted_us"] > r["floor_us"] > 0 for r in rows)
+
+
+def test_a_count_that_no_plan_has_is_a_row() -> None:
+    result = CliRunner().invoke(compare, ["gqa_sink_bwd", "--targets", "1,2", "--shape", SHAPE, "--fast", "--json"], catch_exceptions=False)
+    first = json.loads(result.stdout)[0]
+    assert first["verdict"] == "no plan" and first["error"]
