@@ -81,11 +81,11 @@ class Inspection:
     instances: tuple[Instance, ...]
 
 
-def inspect_files(requests: Sequence[Request], done: Callable[[int, Inspection], None], *, seconds: float = FILE_SECONDS) -> None:
+def inspect_files(requests: Sequence[Request], done: Callable[[int, Inspection], None]) -> None:
     """Inspect files in the worker, as many at once as it has slots; `done(index, inspection)` is called as they end. Raises FusionError."""
     jobs: list[Json] = []
     for request in requests:
-        inspect: Json = {"path": str(request.path.resolve()), "text": request.text, "seconds": seconds}
+        inspect: Json = {"path": str(request.path.resolve()), "text": request.text, "seconds": FILE_SECONDS}
         inspect["request"] = {"kernel": request.kernel, "args": dict(request.args)}
         jobs.append({"name": request.path.stem, "inspect": inspect, "memory": MEMORY})
     compiler = ensure()
