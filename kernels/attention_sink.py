@@ -7,10 +7,8 @@ dQ = dS K      dK = dS^T Q        dSink = -sum exp(sink - lse) Delta
 
 from __future__ import annotations
 
-from fusion.errors import FusionError
 from fusion.graph import Graph, StageGraph, cast, contract, exp, largest, log, maximum, operator, total, where
-
-MASKED = -1.0e30  # finite, so that a row with no key in a block stays free of inf - inf
+from kernels.checks import MASKED, at_least, multiple
 
 
 @operator
@@ -27,18 +25,13 @@ def gqa_sink_bwd(
     dtype: str = "float16",
 ) -> StageGraph:
     """Grouped-query attention with sinks, forward and backward (BHSD)."""
-    if heads % groups:
-        raise FusionError(
-            f"heads={heads} is no multiple of groups={groups}", where="gqa_sink_bwd", remedy="each K/V head serves `groups` heads"
-        )
-    if window is not None and window < 1:
-        raise FusionError(
-            f"window={window}", where="gqa_sink_bwd", remedy="a window holds at least the position itself: 1 or more, or none"
-        )
+    kv_heads = multiple("gqa_sink_bwd", "each K/V head serves `groups` heads", heads=heads, groups=groups)
+    at_least("gqa_sink_bwd", 1, batch=batch, heads=heads, seq_len=seq_len, dim=dim, block_M=block_M, block_N=block_N)
+    at_least("gqa_sink_bwd", 1, "a window holds at least the position itself; none for no window", window=window)
     scale = dim**-0.5 if sm_scale is None else sm_scale
     g = Graph("gqa_sink_bwd")
     g.dim("b", batch)
-    g.dim("n", heads // groups)
+    g.dim("n", kv_heads)
     g.dim("g", groups)
     q = g.dim("q", seq_len, tiles=(block_M,) if block_M else (64, 128))
     k = g.dim("k", seq_len, tiles=(block_N,) if block_N else (64, 128))

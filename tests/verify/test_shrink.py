@@ -1,0 +1,29 @@
+"""Small shapes keep what makes a run worth while."""
+
+from __future__ import annotations
+
+import pytest
+
+import kernels
+from fusion.plan.tiling import matrix_dims
+from fusion.verify.shrink import BUDGET, TILE, small_parameters, work
+
+
+@pytest.mark.parametrize("name", kernels.names())
+def test_every_operator_gets_a_shape_that_runs_in_seconds(name: str) -> None:
+    operator = kernels.load(name)
+    assert work(operator.build(**small_parameters(operator, {}))) < 4 * BUDGET
+
+
+def test_dims_with_several_tiles_keep_several_and_get_a_tail() -> None:
+    operator = kernels.load("gqa_sink_bwd")
+    graph = operator.build(**small_parameters(operator, {"window": 128}))
+    for d in ("q", "k"):
+        assert d in matrix_dims(graph)
+        assert graph.dim(d).size > 2 * TILE and graph.dim(d).size % TILE
+
+
+def test_a_shape_that_is_small_enough_stays_as_it_is() -> None:
+    operator = kernels.load("gqa_sink_bwd")
+    given = {"heads": 2, "groups": 1, "seq_len": 96, "dim": 64}
+    assert {k: v for k, v in small_parameters(operator, given).items() if k in given} == given
