@@ -32,7 +32,9 @@ def speed() -> None:
     for label in measured.labels():
         instructions += sum(len(k.schedule.start) for k in time_launch(measured.kernel(label), device).kinds if k.schedule) * 2
     took = time.perf_counter() - started
-    print(f"schedule: {len(measured.labels())} launches in {took:.2f} s, about {instructions / took / 1e6:.2f} million instructions a second")
+    print(
+        f"schedule: {len(measured.labels())} launches in {took:.2f} s, about {instructions / took / 1e6:.2f} million instructions a second"
+    )
 
 
 def estimates(found: list[Ranked]) -> None:
@@ -50,14 +52,21 @@ def agreement(keep: int) -> list[Ranked]:
         found += rerank(plans, device) if plans else []
     estimated = [r.estimated_us for r in found]
     simulated = [r.time.us for r in found]
-    error = np.array(estimated) / np.array(simulated) - 1
-    print(f"plans: {len(found)}, rank correlation {rank_correlation(estimated, simulated):.2f}, error mean {100 * np.mean(np.abs(error)):.0f} %")
-    pairs = {(k.name, e): s for r in found for k, e, s in zip(r.time.kernels, _kernel_estimates(r), (x.us for x in r.time.kernels), strict=True)}
+    print(
+        f"plans: {len(found)}, rank correlation {rank_correlation(estimated, simulated):.2f}, error mean {_percent(estimated, simulated)} %"
+    )
+    pairs = {
+        (k.name, e): s for r in found for k, e, s in zip(r.time.kernels, _kernel_estimates(r), (x.us for x in r.time.kernels), strict=True)
+    }
     a, b = [e for _, e in pairs], list(pairs.values())
-    print(f"kernels: {len(pairs)}, rank correlation {rank_correlation(a, b):.2f}, error mean {100 * np.mean(np.abs(np.array(a) / b - 1)):.0f} %")
+    print(f"kernels: {len(pairs)}, rank correlation {rank_correlation(a, b):.2f}, error mean {_percent(a, b)} %")
     for r in sorted(found, key=lambda r: r.time.us):
         print(f"  {len(r.plan.kernels)} kernels, tiles {dict(r.plan.tiles)}: estimated {r.estimated_us:.0f}, simulated {r.time.us:.0f}")
     return found
+
+
+def _percent(a: list[float], b: list[float]) -> int:
+    return round(100 * float(np.mean(np.abs(np.array(a) / np.array(b) - 1))))
 
 
 def _kernel_estimates(r: Ranked) -> list[float]:

@@ -139,7 +139,7 @@ def _solve(device: Device, rows: Sequence[Row], keys: Sequence[str], start: Floa
         theta, residual, moved = _line_search(device, rows, keys, theta, np.clip(step, -0.5, 0.5), target, width)
         if not moved:
             break
-    return theta, np.linalg.inv(normal)
+    return theta, np.asarray(np.linalg.inv(normal), np.float64)
 
 
 def _line_search(
@@ -173,7 +173,9 @@ def fit(device: Device, rows: Sequence[Row], candidates: Sequence[str] = tuple(P
     narrowed = narrowing(device, rows, candidates)
     keys = sorted((k for k in candidates if narrowed[k] < UNDETERMINED), key=lambda k: narrowed[k])[: max(1, len(rows) - 1)]
     if not keys:
-        raise FusionError("the measurements determine no parameter", where="calibrate", remedy="measure more kernels, or --emit-microbenchmarks")
+        raise FusionError(
+            "the measurements determine no parameter", where="calibrate", remedy="measure more kernels, or --emit-microbenchmarks"
+        )
     base = device.with_values({k: PARAMETERS[k][0] for k in candidates}, "public value; these measurements do not determine it")
     theta, covariance = _solve(base, rows, keys, np.zeros(len(keys)), ROUNDS)
     narrowed.update(zip(keys, (np.sqrt(np.diag(covariance)) / [PARAMETERS[k][1] for k in keys]).tolist(), strict=True))
@@ -184,7 +186,9 @@ def fit(device: Device, rows: Sequence[Row], candidates: Sequence[str] = tuple(P
     return Calibration(replace(fitted, interval=width, calibrated=tuple(keys)), parameters, residuals, width)
 
 
-def _residuals(base: Device, fitted: Device, rows: Sequence[Row], keys: Sequence[str], theta: Floats, leave_out: bool) -> tuple[Residual, ...]:
+def _residuals(
+    base: Device, fitted: Device, rows: Sequence[Row], keys: Sequence[str], theta: Floats, leave_out: bool
+) -> tuple[Residual, ...]:
     residuals = list[Residual]()
     for i, row in enumerate(rows):
         others = [r for j, r in enumerate(rows) if j != i]

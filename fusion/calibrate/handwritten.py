@@ -201,7 +201,12 @@ class Module:
         rows = "[bz, by, q_row : q_row + 64"
         lines = list[str]()
         if self.has("delta"):
-            lines += [f"T.copy(O{rows}, :], o_half)", f"T.copy(dO{rows}, :], do_half)", "T.copy(o_half, o_full)", "T.copy(do_half, do_full)"]
+            lines += [
+                f"T.copy(O{rows}, :], o_half)",
+                f"T.copy(dO{rows}, :], do_half)",
+                "T.copy(o_half, o_full)",
+                "T.copy(do_half, do_full)",
+            ]
             lines += ["T.tile.mul(product, o_full, do_full)", "T.reduce_sum(product, delta_ub, dim=-1)", f"T.copy(delta_ub, delta{rows}])"]
         lines += [f"T.copy(Q{rows}, :], q_l1)"] if self.has("qk", "dk_dq") else []
         lines += [f"T.copy(dO{rows}, :], do_l1)"] if self.has("dv_dp") else []

@@ -46,8 +46,8 @@ def record(numbers: Iterable[int] = tuple(VARIANTS), shape: Shape | None = None)
     found: dict[str, Outline] = {}
     for number in numbers:
         for lowered in lower(sources(number, shape)):
-            if lowered.error:
-                raise FusionError(lowered.error.message, where=f"{number}/{lowered.name}")
+            if lowered.error or not lowered.ascendc:
+                raise FusionError(lowered.error.message if lowered.error else "not lowered", where=f"{number}/{lowered.name}")
             buffers = [Buffer(p.name, p.dtype, tuple(int(n) for n in p.shape), role="out") for p in lowered.params]
             found[f"{number}/{lowered.name}"] = outline(lowered.ascendc, lowered.name, buffers)
     return found

@@ -143,5 +143,9 @@ def only_known(rows: Sequence[Measured], labels: Sequence[str]) -> list[Measured
     if not good:
         names = sorted({k for r in rows for k in r.launches})
         shown = ", ".join(names[:8]) or "none"
-        raise FusionError(f"no launch has a known kernel: {shown}", where="calibrate", remedy=f"--map NAME=LABEL; {did_you_mean(names[0] if names else '', labels)}")
+        raise FusionError(
+            f"no launch has a known kernel: {shown}",
+            where="calibrate",
+            remedy=f"--map NAME=LABEL; {did_you_mean(names[0] if names else '', labels)}",
+        )
     return good

@@ -12,9 +12,13 @@ import click
 @click.option("--device", default="910B3", show_default=True, metavar="NAME|FILE", help="The device to start from.")
 @click.option("--map", "mapping", multiple=True, metavar="NAME=LABEL", help="Which kernel a profiled name is; see --labels.")
 @click.option("--labels", is_flag=True, help="List the kernels that measured launches can be.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the calibrated device here (a .toml file for --device).")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the calibrated device here (a .toml file for --device)."
+)
 @click.option("--published", is_flag=True, help="Use the published latencies that come with the package.")
-@click.option("--emit-microbenchmarks", "bench_dir", type=click.Path(path_type=Path), metavar="DIR", help="Write kernels to time on an NPU.")
+@click.option(
+    "--emit-microbenchmarks", "bench_dir", type=click.Path(path_type=Path), metavar="DIR", help="Write kernels to time on an NPU."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
 def calibrate(
     files: tuple[Path, ...],

@@ -20,7 +20,9 @@ import click
 @click.option("--fast", is_flag=True, help="Estimates only: nothing is lowered and simulated.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON list on standard output, nothing else.")
 @click.option("--csv", "as_csv", is_flag=True, help="CSV on standard output, nothing else.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with pictures.  [default: out/OPERATOR-compare.html]")
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with pictures.  [default: out/OPERATOR-compare.html]"
+)
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Write the best plan's timeline for Perfetto or Chrome.")
 def compare(
     operator: str,

@@ -9,6 +9,7 @@ from fusion.device import Device
 from fusion.emit.emit import emit
 from fusion.emit.program import Program
 from fusion.errors import FusionError
+from fusion.output.summary import plan_us
 from fusion.plan.planner import Planned
 from fusion.plan.types import Plan
 from fusion.timeline.program import PlanTime, lower_all, time_program
@@ -19,7 +20,7 @@ TRIES = 3
 
 @dataclass(frozen=True)
 class Ranked:
-    """A plan with its emitted program and timeline; `estimated_us` is what the planner thought."""
+    """A plan with its emitted program and timeline; `estimated_us` is the planner's estimate of it, passes included."""
 
     plan: Plan
     program: Program
@@ -40,7 +41,7 @@ def rerank(planned: Sequence[Planned], device: Device, prepare: Prepare = as_is)
     for candidate in planned:
         try:
             programs.append(emit(prepare(candidate.plan), device.limits()))
-            estimates.append(candidate.us)
+            estimates.append(plan_us(programs[-1].plan))
         except FusionError as error:
             problems.append(error)
     found = list[Ranked]()

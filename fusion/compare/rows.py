@@ -53,17 +53,27 @@ class Entry:
             return None if x is None else round(x, 1)
 
         return {
-            "plan": self.plan, "kernels": self.kernels, "predicted_us": rounded(self.predicted_us), "measured_us": rounded(self.measured_us),
-            "floor_us": rounded(self.floor_us), "verdict": self.verdict, "interval": self.interval, "handwritten_us": rounded(self.handwritten_us),
-            "main_us": rounded(self.main_us), "estimated_us": rounded(self.estimated_us),
+            "plan": self.plan,
+            "kernels": self.kernels,
+            "predicted_us": rounded(self.predicted_us),
+            "measured_us": rounded(self.measured_us),
+            "floor_us": rounded(self.floor_us),
+            "verdict": self.verdict,
+            "interval": self.interval,
+            "handwritten_us": rounded(self.handwritten_us),
+            "main_us": rounded(self.main_us),
+            "estimated_us": rounded(self.estimated_us),
             "launches": self.program.host.launches if self.program else self.kernels,
             "host_syncs": self.summary.host_syncs if self.summary else None,
             "workspace_bytes": self.summary.workspace_bytes if self.summary else None,
             "between_bytes": self.summary.between_bytes if self.summary else None,
-            "ub_bytes": self.peak("ub"), "l1_bytes": self.peak("l1"), "l0c_bytes": self.peak("l0c"),
-            "bottleneck": self.time.bottleneck if self.time else None, "error": self.error,
+            "ub_bytes": self.peak("ub"),
+            "l1_bytes": self.peak("l1"),
+            "l0c_bytes": self.peak("l0c"),
+            "bottleneck": self.time.bottleneck if self.time else None,
+            "error": self.error,
             "kernel_times": [k.to_json() for k in self.time.kernels] if self.time else [],
-        }  # fmt: skip
+        }
 
 
 def judged(entries: Sequence[Entry]) -> list[Entry]:
@@ -96,10 +106,13 @@ def why(entries: Sequence[Entry], device: Device) -> list[str]:
     moved = sum(k.gm_bytes for k in other.time.kernels) - sum(k.gm_bytes for k in best.time.kernels)
     apart = (other.predicted_us or 0.0) - (best.predicted_us or 0.0)
     launches = f"{abs(fewer)} launch{'es' if abs(fewer) > 1 else ''} {'fewer' if fewer > 0 else 'more'}"
-    gain = f"Against {other.plan}: {launches}, {abs(moved) / 2**20:.0f} MB {'less' if moved > 0 else 'more'} through GM, {apart:.0f} us less."
+    gain = (
+        f"Against {other.plan}: {launches}, {abs(moved) / 2**20:.0f} MB {'less' if moved > 0 else 'more'} through GM, {apart:.0f} us less."
+    )
     long = max(best.time.kernels, key=lambda k: k.us)
     stall, share = max(long.waits.items(), key=lambda kv: kv[1], default=("nothing", 0.0))
-    cost = f"What is left: {long.name} takes {100 * long.us / best.time.kernels_us:.0f} %, {long.bottleneck}; most waiting: {stall} ({100 * share:.0f} %)."
+    part = 100 * long.us / best.time.kernels_us
+    cost = f"What is left: {long.name} takes {part:.0f} %, {long.bottleneck}; waits: {stall} {100 * share:.0f} %."
     if device.interval and apart <= device.interval * (best.predicted_us or 0.0):
         gain += " That is inside of the interval: a tie."
     return [gain, cost]

@@ -49,7 +49,9 @@ def plan_files(graph: StageGraph, paths: Sequence[str], device: Device) -> list[
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise FusionError(f"--plans {path}: {getattr(error, 'strerror', None) or 'no text file'}", remedy="give plan files, or upstream") from error
+            raise FusionError(
+                f"--plans {path}: {getattr(error, 'strerror', None) or 'no text file'}", remedy="give plan files, or upstream"
+            ) from error
         found.append((Path(path).stem, from_text(text, graph, path, device.limits())))
     return found
 
@@ -65,7 +67,11 @@ def is_measured(graph: StageGraph) -> bool:
 def handwritten(kernels: int, device: Device) -> float:
     """Predicted microseconds of the published hand-written kernels with that count."""
     rows = {r.label.split(" ")[0]: r for r in measured.rows() if "bwd" in r.label}
-    launches = rows[str(kernels)].launches if str(kernels) in rows else tuple(measured.kernel(k) for k in measured.labels() if k.startswith(f"{kernels}/"))
+    launches = (
+        rows[str(kernels)].launches
+        if str(kernels) in rows
+        else tuple(measured.kernel(k) for k in measured.labels() if k.startswith(f"{kernels}/"))
+    )
     return sum(time_launch(o, device).us for o in launches)
 
 

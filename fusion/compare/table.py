@@ -31,7 +31,7 @@ def table(entries: Sequence[Entry]) -> Table:
     made = Table()
     for column in ("plan", "launches", "GM workspace", "between", "host syncs", "UB / L1 / L0C peak"):
         made.add_column(column, justify="left" if column == "plan" else "right")
-    for column in (("by hand, us", "measured", "emitted, same part") if published else ("predicted us", "estimate")):
+    for column in ("by hand, us", "measured", "emitted, same part") if published else ("predicted us", "estimate"):
         made.add_column(column, justify="right")
     for column in ("floor", "bottleneck", "verdict"):
         made.add_column(column, justify="right" if column == "floor" else "left")
@@ -56,8 +56,9 @@ def _cells(e: Entry, published: bool) -> list[str]:
 
 def as_csv(entries: Sequence[Entry]) -> str:
     out = io.StringIO()
-    writer = csv.DictWriter(out, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
     for e in entries:
-        writer.writerow(e.to_json())
+        row = e.to_json()
+        writer.writerow(["" if row[c] is None else row[c] for c in CSV_COLUMNS])
     return out.getvalue()

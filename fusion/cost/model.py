@@ -40,7 +40,13 @@ class KernelCost:
     @property
     def bottleneck(self) -> str:
         """The largest part."""
-        parts = {"cube": self.cube_us, "vector": self.vector_us, "memory": self.transfer_us, "sync": self.handoff_us, "start": self.start_us}
+        parts = {
+            "cube": self.cube_us,
+            "vector": self.vector_us,
+            "memory": self.transfer_us,
+            "sync": self.handoff_us,
+            "start": self.start_us,
+        }
         return max(sorted(parts), key=lambda k: parts[k])
 
 
@@ -65,10 +71,18 @@ class _Rates:
 def _rates(device: Device) -> _Rates:
     us, rate = 1e-3, 1e3
     return _Rates(
-        device["gm.latency"] * us, device["gm.store_latency"] * us, device["sync.cross_latency"] * us, device["gm.cube_rate"] * rate,
-        device["gm.vector_rate"] * rate, device["gm.fix_rate"] * rate, device.chip_rate(0.6) * rate,
-        device["gm.atomic_factor"], device["launch.block_start"] * us, (device["launch.task"] + device["launch.gap"]) * us, device.cube_cores,
-    )  # fmt: skip
+        device["gm.latency"] * us,
+        device["gm.store_latency"] * us,
+        device["sync.cross_latency"] * us,
+        device["gm.cube_rate"] * rate,
+        device["gm.vector_rate"] * rate,
+        device["gm.fix_rate"] * rate,
+        device.chip_rate(0.6) * rate,
+        device["gm.atomic_factor"],
+        device["launch.block_start"] * us,
+        (device["launch.task"] + device["launch.gap"]) * us,
+        device.cube_cores,
+    )
 
 
 @dataclass
@@ -142,6 +156,12 @@ def estimate(structure: Structure, kernel: Kernel, device: Device | None = None)
     rounds = float(math.ceil(tasks / rates.cores))
     us = rates.launch + rounds * (start + chain) + (rates.start if kernel.persistent else 0.0)
     return KernelCost(
-        us, rates.launch, sums.work["cube"] * rounds, sums.work["vector"] * rounds, (sums.move["cube"] + sums.move["vector"]) * rounds,
-        sums.handoff * rounds, start * rounds, round(sums.nbytes * tasks),
-    )  # fmt: skip
+        us,
+        rates.launch,
+        sums.work["cube"] * rounds,
+        sums.work["vector"] * rounds,
+        (sums.move["cube"] + sums.move["vector"]) * rounds,
+        sums.handoff * rounds,
+        start * rounds,
+        round(sums.nbytes * tasks),
+    )

@@ -17,7 +17,7 @@ from fusion.errors import FusionError, did_you_mean
 if sys.version_info >= (3, 11):
     import tomllib
 else:  # pragma: no cover
-    import tomli as tomllib
+    import tomli as tomllib  # pyright: ignore
 
 DATA = Path(__file__).parent / "data"
 HEAD = ("name", "base", "interval", "calibrated")

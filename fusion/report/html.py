@@ -18,12 +18,17 @@ SHOWN = 2500  # spans of a kernel on the page
 def _timeline(entry: Entry) -> list[dict[str, object]]:
     return [
         {
-            "name": k.name, "us": round(k.us, 1), "blocks": k.blocks, "bottleneck": k.bottleneck, "busy": dict(k.busy), "waits": dict(k.waits),
+            "name": k.name,
+            "us": round(k.us, 1),
+            "blocks": k.blocks,
+            "bottleneck": k.bottleneck,
+            "busy": dict(k.busy),
+            "waits": dict(k.waits),
             "critical": dict(k.critical_us),
             "spans": [[s.lane, s.name, round(s.start, 1), round(s.end, 1), s.line, s.text[:120]] for s in spans(k, SHOWN)],
         }
         for k in (entry.time.kernels if entry.time else ())
-    ]  # fmt: skip
+    ]
 
 
 def page(name: str, entries: Sequence[Entry], reasons: Sequence[str]) -> str:

@@ -21,6 +21,10 @@ def boxes(plan: Plan) -> dict[str, object]:
     lines = [[*at[u], *at[v]] for u, v in plan.graph.graph.edges if u in at and v in at]
     tallest = max((len(m) for _, m in columns), default=0)
     return {
-        "kernels": kernels, "stages": stages, "lines": lines, "width": 20 + len(columns) * (WIDTH + GAP), "height": TOP + 30 + tallest * (HEIGHT + 12),
+        "kernels": kernels,
+        "stages": stages,
+        "lines": lines,
+        "width": 20 + len(columns) * (WIDTH + GAP),
+        "height": TOP + 30 + tallest * (HEIGHT + 12),
         "box": [WIDTH, HEIGHT],
-    }  # fmt: skip
+    }

@@ -12,7 +12,13 @@ from fusion.timeline.report import KernelTime
 def events(kernel: KernelTime, process: int, at_us: float) -> list[dict[str, object]]:
     """Complete events ("X") of a typical block, shifted to the kernel's start, and the names of process and threads ("M")."""
     found: list[dict[str, object]] = [
-        {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": f"{kernel.name}: a typical block of {kernel.blocks}"}}
+        {
+            "name": "process_name",
+            "ph": "M",
+            "pid": process,
+            "tid": 0,
+            "args": {"name": f"{kernel.name}: a typical block of {kernel.blocks}"},
+        }
     ]
     lanes: dict[str, int] = {}
     for span in spans(kernel):

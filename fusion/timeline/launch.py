@@ -20,7 +20,7 @@ from fusion.timeline.price import Records, price
 from fusion.timeline.record import BlockKind, Outline, Traffic
 
 ROUNDS = 3
-BUDGET = 300_000  # instructions to schedule for one launch; kinds beyond are scaled from the nearest by their instruction count
+BUDGET = 150_000  # instructions to schedule for one launch; kinds beyond are scaled from the nearest by their instruction count
 Bools = npt.NDArray[np.bool_]
 
 

@@ -18,8 +18,10 @@ RUN, SET, WAIT, BARRIER, CROSS_SET, CROSS_WAIT, SCALAR, SYNC_ALL, END = range(9)
 
 RATE_OF = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min", "And", "Or", "Xor", "MulAddDst", "Axpy"), "binary"),
-    **dict.fromkeys(("Adds", "Subs", "Muls", "Maxs", "Mins", "Relu", "Abs", "Not", "Duplicate", "DataCopy", "ClampMax", "ClampMin", "LeakyRelu"),
-                    "scalar"),
+    **dict.fromkeys(
+        ("Adds", "Subs", "Muls", "Maxs", "Mins", "Relu", "Abs", "Not", "Duplicate", "DataCopy", "ClampMax", "ClampMin", "LeakyRelu"),
+        "scalar",
+    ),
     **dict.fromkeys(("Exp", "Ln", "Sin", "Cos", "Power", "Sigmoid", "Silu"), "exp"),
     **dict.fromkeys(("Div", "Divs", "Reciprocal", "Sqrt", "Rsqrt"), "div"),
     **dict.fromkeys(("Cast", "Round"), "cast"),
@@ -31,7 +33,7 @@ RATE_OF = {
     **dict.fromkeys(("Brcb", "Transpose", "TransDataTo5HD"), "brcb"),
     **dict.fromkeys(("ArithProgression", "CreateVecIndex"), "progression"),
     **dict.fromkeys(("Sort32", "MrgSort"), "sort"),
-}  # fmt: skip
+}
 
 
 @lru_cache(maxsize=8)

@@ -15,6 +15,7 @@ from fusion.timeline.price import FIX, MTE2, MTE3, RUN, SCALAR, M
 
 STREAMS = ("AIC", "AIV0", "AIV1")
 CAUSES = (*(f"flag from {p}" for p in PIPES[:7]), "drain", "cross-core flag", "issue")
+STEPS = 12_000  # of a critical path, from its end: enough for its composition
 CLEAR = 1.25  # a class is named if its share is so much larger than the next one
 StageOf = Callable[[str], str]
 
@@ -78,7 +79,7 @@ def critical_path(kind: KindTime) -> list[tuple[int, float]]:
     end, pred = kind.schedule.end, kind.schedule.pred
     work = np.isin(kind.kind.records["kind"], (RUN, SCALAR))
     at = int(np.argmax(np.where(work, end, -1.0)))
-    while at >= 0 and len(found) < len(end):
+    while at >= 0 and len(found) < min(STEPS, len(end)):
         before = int(pred[at])
         since = float(end[before]) if before >= 0 else 0.0
         found.append((at, max(0.0, float(end[at]) - since)))
@@ -93,6 +94,8 @@ def _by_stage(launched: Launched, stage_of: StageOf) -> dict[str, float]:
         line = int(kind.kind.records["line"][at])
         stage = stage_of(source[line - 1]) if 0 < line <= len(source) else ""
         found[stage or "other"] = found.get(stage or "other", 0.0) + ns / 1e3
+    scale = kind.us / max(sum(found.values()), 1e-9)  # a path that was cut is taken to go on alike
+    found = {s: us * min(scale, 1e9) for s, us in found.items()}
     return dict(sorted(found.items(), key=lambda kv: (-kv[1], kv[0])))
 
 

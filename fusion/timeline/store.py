@@ -19,10 +19,22 @@ from fusion.timeline.record import BlockKind, Outline, Traffic, outline
 def save(outline: Outline, path: Path) -> None:
     """One compressed file: the records of all kinds behind each other, and the rest as JSON."""
     kinds = [
-        {"block": k.block, "count": k.count, "records": len(k.records), "traffic": [[t.name, t.nbytes, t.loaded, t.stored] for t in k.traffic]}
+        {
+            "block": k.block,
+            "count": k.count,
+            "records": len(k.records),
+            "traffic": [[t.name, t.nbytes, t.loaded, t.stored] for t in k.traffic],
+        }
         for k in outline.kinds
     ]
-    head = {"kernel": outline.kernel, "blocks": outline.blocks, "sampled": outline.sampled, "vectors": outline.vectors, "kinds": kinds, "source": outline.source}
+    head = {
+        "kernel": outline.kernel,
+        "blocks": outline.blocks,
+        "sampled": outline.sampled,
+        "vectors": outline.vectors,
+        "kinds": kinds,
+        "source": outline.source,
+    }
     records = np.concatenate([k.records for k in outline.kinds])
     kind_of = np.array(outline.kind_of, np.int32)
     buffer = np.concatenate([k.buffer for k in outline.kinds])
@@ -40,7 +52,15 @@ def load(path: Path) -> Outline:
         part = slice(at, at + k["records"])
         kinds.append(BlockKind(k["block"], k["count"], records[part], buffer[part], tuple(Traffic(*t) for t in k["traffic"])))
         at += k["records"]
-    return Outline(head["kernel"], head["blocks"], head["vectors"], tuple(kinds), tuple(kind_of.tolist()), tuple(head["source"]), bool(head.get("sampled")))
+    return Outline(
+        head["kernel"],
+        head["blocks"],
+        head["vectors"],
+        tuple(kinds),
+        tuple(kind_of.tolist()),
+        tuple(head["source"]),
+        bool(head.get("sampled")),
+    )
 
 
 @lru_cache(maxsize=1)

@@ -21,7 +21,15 @@ def test_op_basic_info(tmp_path: Path) -> None:
 
 
 def test_op_summary_drops_the_first_launch_and_cells_without_a_time(tmp_path: Path) -> None:
-    lines = ["Device_id,Model Name,Op Name,Task Duration(us)", "0,x,k_kernel,900", "0,x,k_kernel,N/A", "0,x,k_kernel,100", "0,x,k_kernel,102", "", "0,x,k_kernel,101,,"]
+    lines = [
+        "Device_id,Model Name,Op Name,Task Duration(us)",
+        "0,x,k_kernel,900",
+        "0,x,k_kernel,N/A",
+        "0,x,k_kernel,100",
+        "0,x,k_kernel,102",
+        "",
+        "0,x,k_kernel,101,,",
+    ]
     assert tables.read_profile(write(tmp_path, "op_summary_1.csv", "\n".join(lines))) == {"k": [100.0, 102.0, 101.0]}
 
 
@@ -37,10 +45,15 @@ def test_ours_names_the_launches_of_a_sum(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("a,b\n1,2\n", "found columns a, b"), ("", "empty"), ("label,us\nx,fast\n", "'fast' is no time"), ("Name,Duration(us)\nx,1s\n", "'1s' is no time")],
+    [
+        ("a,b\n1,2\n", "found columns a, b"),
+        ("", "empty"),
+        ("label,us\nx,fast\n", "'fast' is no time"),
+        ("Name,Duration(us)\nx,1s\n", "'1s' is no time"),
+    ],
 )
 def test_foreign_files_say_what_was_found(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(FusionError, match="in.csv") as error:
+    with pytest.raises(FusionError, match=r"in\.csv") as error:
         tables.read(write(tmp_path, "in.csv", text))
     assert said in str(error.value)
 

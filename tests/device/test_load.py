@@ -62,7 +62,7 @@ def test_a_file_may_start_from_another_device() -> None:
     ],
 )
 def test_a_wrong_file_names_the_key(text: str, said: str) -> None:
-    with pytest.raises(FusionError, match="mine.toml") as error:
+    with pytest.raises(FusionError, match=r"mine\.toml") as error:
         loads('base = "910B3"\n' + text, "mine.toml")
     assert said in str(error.value)
 

@@ -76,7 +76,14 @@ def test_the_page_loads_nothing_from_elsewhere(entries: list[Entry]) -> None:
 def test_the_page_draws_in_a_browser(entries: list[Entry], tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(page("gqa_sink_bwd", entries, ["why"]), encoding="utf-8")
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=3000"]
+    command = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=3000",
+    ]
     done = subprocess.run([*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=90, check=True)
     assert 'data-ready="1"' in done.stdout
     assert len(re.findall(r'<rect class="bar', done.stdout)) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fusion.calibrate.handwritten import Module, Shape, VARIANTS
+from fusion.calibrate.handwritten import VARIANTS, Module, Shape
 from fusion.device import load
 from fusion.simulator import Buffer, run_kernel
 from fusion.simulator.trace import read

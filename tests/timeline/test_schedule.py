@@ -20,7 +20,11 @@ def test_pipes_run_side_by_side() -> None:
 
 def test_a_flag_waits_for_work_and_its_latency() -> None:
     given = items(
-        item(RUN, MTE2, fixed=10, latency=5), item(SET, MTE2, other=V), item(WAIT, MTE2, other=V), item(RUN, V, fixed=3), item(RUN, MTE2, fixed=1)
+        item(RUN, MTE2, fixed=10, latency=5),
+        item(SET, MTE2, other=V),
+        item(WAIT, MTE2, other=V),
+        item(RUN, V, fixed=3),
+        item(RUN, MTE2, fixed=1),
     )
     found = schedule(given, 2, FAST)
     assert found and list(found.start[[3, 4]]) == pytest.approx([15, 10])
