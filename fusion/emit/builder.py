@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gm_tensor
 from fusion.emit.expr import tile_limits
+from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gm_tensor
 from fusion.emit.program import GmParam, Line, ParamRole, Scope, TileBuffer
 from fusion.graph import Affine, Op, Stage, Value
 from fusion.plan.structure import Structure

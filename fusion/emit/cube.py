@@ -33,8 +33,8 @@ class CubeEmitter:
     def gemm(self, stage: Stage, op: Op, level: Level) -> None:
         target = self.b.structure.accumulator[op.out]
         out = self.fragment(target)
-        left, right = (self.b.tiling.graph.value(a) for a in op.reads) if len(op.reads) > 1 else (self.b.tiling.graph.value(op.reads[0]),) * 2
-        rows, cols = self.b.tiling.shape(op.out)
+        left, right = (self.b.tiling.graph.value(a) for a in op.args if isinstance(a, str))
+        rows, _ = self.b.tiling.shape(op.out)
         if rows not in left.dims:
             left, right = right, left
         inner = next(d for d in op.over if self.b.tiling.is_matrix(d))
@@ -43,7 +43,6 @@ class CubeEmitter:
         flags.append(f"init={self.init(stage, op, target)}")
         self.started.add(op.out)
         self.b.add(level, stage.name, f"# {formula(op)}", f"T.gemm_v0({a.name}, {b.name}, {out.name}, {', '.join(flags)})")
-        del cols
 
     def init(self, stage: Stage, op: Op, target: str) -> str:
         """Whether the accumulator starts from zero: in the first step, and only for the first contraction that adds to it."""
@@ -105,7 +104,8 @@ class CubeEmitter:
         sources = {r for p in self.b.structure.parts(*self.b.structure.made[value]) for r in p.reads}
         for h in (h for h in self.b.kernel.handoffs if h.free and h.direction == "vector->cube" and h.value in sources):
             corner = f"{tile.name}[0:{FRACTAL}, 0:{FRACTAL}]"
-            self.b.add(h.level, stage.name, f"# tell that {h.name} has been read", f"T.copy({corner}, {self.b.free_name(h)}[cid, 0:{FRACTAL}, 0:{FRACTAL}])")
+            place = f"{self.b.free_name(h)}[cid, 0:{FRACTAL}, 0:{FRACTAL}]"
+            self.b.add(h.level, stage.name, f"# tell that {h.name} has been read", f"T.copy({corner}, {place})")
 
     def store(self, stage: Stage, value: Value, tile: Tile, level: Level) -> None:
         """L0C -> GM, rounded to the value's dtype on the way, atomically where other blocks add to the same place."""

@@ -68,7 +68,8 @@ def gm_tensor(tiling: Tiling, value: Value, lane_dim: str = "") -> GmTensor:
     packed = band(tiling, value)
     if packed:
         units = tuple(d for d in value.dims if d not in (packed.row, packed.col))
-        shape = (*(graph.size((d,)) for d in units), tiling.trips(packed.row), packed.width, tiling.tile(packed.row), tiling.tile(packed.col))
+        tiles = (tiling.trips(packed.row), packed.width, tiling.tile(packed.row), tiling.tile(packed.col))
+        shape = (*(graph.size((d,)) for d in units), *tiles)
         return GmTensor(value, shape, tuple((d,) for d in units), packed)
     if value.role == "intermediate":
         ordered = (*(d for d in value.dims if not tiling.is_matrix(d)), *tiling.shape(value.name))

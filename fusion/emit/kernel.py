@@ -51,7 +51,8 @@ def fill(structure: Structure, kernel: Kernel, cores: int) -> KernelBuilder:
     for position, (_, op) in enumerate(live):
         for r in op.reads:
             vector.last_use[r] = position
-    vector.last_use.update(dict.fromkeys(structure.nexts, len(live)))
+    at_end = {n: vector.last_use.get(n, -1) for n in structure.nexts}
+    vector.last_use.update(dict.fromkeys(structure.nexts, len(live)))  # until the states have taken them over
     opened = closed = False
     for position, (stage, op) in enumerate(live):
         level = structure.levels[op.out]
@@ -61,6 +62,7 @@ def fill(structure: Structure, kernel: Kernel, cores: int) -> KernelBuilder:
         leaves = level == "epilogue" or (not stage.scan and any(r in structure.nexts for r in op.reads))
         if opened and not closed and leaves:
             vector.close_states()
+            vector.last_use.update(at_end)
             closed = True
         if stage.unit == "cube":
             cube.emit(stage, op, level)
@@ -150,7 +152,8 @@ def _loops(b: KernelBuilder) -> list[str]:
     fixed = {d: f"{d}_i" for d in b.kernel.grid}
     for loop in b.kernel.loops:
         bounds = b.structure.bounds[loop]
-        low, high = tile_limits(b.tiling, bounds, loop, {**fixed, **{d: "0" for d in b.tiling.spread if d not in fixed}}, _never_empty(b, loop))
+        index = {d: fixed.get(d, "0") for d in (*fixed, *b.tiling.spread)}
+        low, high = tile_limits(b.tiling, bounds, loop, index, _never_empty(b, loop))
         if low == "0":
             lines += [f"for {loop}_t in T.serial({high}):", f"{loop}_i = {loop}_t"]
         else:

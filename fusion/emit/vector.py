@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fusion.emit.builder import LEVELS, KernelBuilder, Tile
 from fusion.emit.expr import affine
@@ -10,8 +12,10 @@ from fusion.emit.program import Line, TileBuffer
 from fusion.emit.tile_ops import TILE_OPS, Operand
 from fusion.graph import Affine, Op, Stage, Value
 from fusion.graph.ops import OPS
-from fusion.plan.tiling import FRACTAL
+from fusion.plan.tiling import FRACTAL, round_up
 from fusion.plan.types import Handoff, Level
+
+Use = Literal["", "in", "out"]  # of a buffer: neither loaded nor stored, loaded, stored
 
 NEUTRAL = {"sum": 0.0, "amax": -1.0e30, "amin": 1.0e30}
 COMPARE_ELEMENTS = 64  # a comparison works on whole repeats of 256 bytes
@@ -26,10 +30,12 @@ class VectorEmitter:
     tiles: dict[tuple[str, str, tuple[str, ...]], Tile] = field(default_factory=dict[tuple[str, str, tuple[str, ...]], Tile])
     kept: set[str] = field(default_factory=set[str])  # buffers that outlive the level
     pool: list[TileBuffer] = field(default_factory=list[TileBuffer])
+    uses: dict[str, Use] = field(default_factory=dict[str, Use])
     born: dict[str, Level] = field(default_factory=dict[str, Level])
     ranks: dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], str], Tile] = field(
         default_factory=dict[tuple[tuple[tuple[str, int], ...], tuple[str, ...], str], Tile]
     )
+    looped: set[str] = field(default_factory=set[str])  # buffers of iterations that serve again after the loop
     mask: dict[int, TileBuffer] = field(default_factory=dict[int, TileBuffer])
     moving: set[str] = field(default_factory=set[str])  # buffers written again in every iteration
     state_names: dict[str, str] = field(default_factory=dict[str, str])  # buffers of states, and what the state is carried to
@@ -42,6 +48,8 @@ class VectorEmitter:
     def emit(self, stage: Stage, op: Op, level: Level, position: int) -> None:
         """Writes an operation, what it needs before, and the store or handoff of its result."""
         self.now = position
+        if level == "epilogue":
+            self.expire()
         value = self.b.tiling.graph.value(op.out)
         if not self.b.tiling.shape(op.out) and OPS[op.fn].form != "reduce":
             return  # a number for each block: worked out as a vector where it meets a tile
@@ -52,6 +60,14 @@ class VectorEmitter:
         else:
             self.map(stage, op, value, level)
 
+    def expire(self) -> None:
+        """After the loop the buffers of its iterations are free."""
+        free = [n for n, level in self.born.items() if level == "body" and n not in self.kept and n not in self.state_names]
+        self.tiles = {k: t for k, t in self.tiles.items() if t.name not in free}
+        self.pool += [self.b.buffers[n] for n in free if self.b.buffers[n] not in self.pool]
+        self.born.update(dict.fromkeys(free, "epilogue"))
+        self.looped.update((*free, *self.state_names))
+
     def split(self, out: str) -> str:
         """The dim that two Vector cores share in the operation that makes a value."""
         shares = self.b.structure.split
@@ -59,19 +75,46 @@ class VectorEmitter:
 
     # ---- buffers
 
-    def new(self, value: Value, dims: tuple[str, ...], split: str, level: Level, name: str = "") -> Tile:
-        """A buffer for a tile: a free one of the same shape and dtype, or a new one."""
+    def new(self, value: Value, dims: tuple[str, ...], split: str, level: Level, name: str = "", use: Use = "") -> Tile:
+        """A buffer for a tile: a free one of the same shape and dtype, or a new one. `use` tells what is loaded from GM or stored to it.
+
+        The compiler does not order the load of an iteration after the store of the one before: no buffer is used for both.
+        """
         shape = tuple(self.b.extent(d, split) for d in dims)
         if value.dtype == "bool":
             shape, dtype = (max(32, -(-prod(shape) // 8)),), "uint8"
         else:
             dtype = value.dtype
         for i, buffer in enumerate(self.pool):
-            if buffer.shape == shape and buffer.dtype == dtype and level == self.born[buffer.name] and buffer.name not in self.kept:
-                return Tile(self.pool.pop(i), dims, split)
+            free = self.born[buffer.name] in (level, "prologue") and buffer.name not in self.kept
+            if buffer.shape == shape and buffer.dtype == dtype and free and self.may_serve(buffer.name, use):
+                return self.used(Tile(self.pool.pop(i), dims, split), level, use)
         made = self.b.buffer(name or f"{value.name}_ub", "ub", shape, dtype)
-        self.born[made.name] = level
-        return Tile(made, dims, split)
+        return self.used(Tile(made, dims, split), level, use)
+
+    def used(self, tile: Tile, level: Level, use: Use) -> Tile:
+        self.born[tile.name] = level
+        if use:
+            self.uses.setdefault(tile.name, use)
+        return tile
+
+    @property
+    def repeats(self) -> bool:
+        """Whether anything in the kernel runs more than once."""
+        return bool(self.b.kernel.loops) or self.b.kernel.persistent
+
+    def may_serve(self, buffer: str, use: Use) -> bool:
+        """Whether a buffer may be used for a load or a store, for what it was used before."""
+        if use == "out" and self.b.kernel.persistent and buffer in self.looped:
+            return False
+        return not use or self.uses.get(buffer, use) == use or not self.repeats
+
+    def leaves(self, value: str) -> bool:
+        """Whether the value's tile goes to GM."""
+        return value in self.b.structure.stored or self.b.handoff(value) is not None
+
+    def use(self, value: str) -> Use:
+        return "out" if self.leaves(value) else ""
 
     def release_dead(self, op: Op, level: Level, keep: str = "") -> None:
         """Frees the buffers of operands that nothing reads any more."""
@@ -92,8 +135,8 @@ class VectorEmitter:
 
     def operand(self, stage: Stage, op: Op, arg: Operand, dims: tuple[str, ...], split: str, level: Level) -> Operand:
         """An operand as a buffer of the shape of the result, or a number."""
-        if isinstance(arg, float):
-            return arg
+        if not isinstance(arg, str):
+            return float(arg)
         tile = self.fetch(stage, arg, dims, split, level)
         return self.broadcast(stage, arg, tile, dims, split, level).name
 
@@ -102,7 +145,7 @@ class VectorEmitter:
         v = self.b.tiling.graph.value(value)
         own = self.b.tiling.shape(value)
         part = split if split in own or not own else ""
-        as_lanes = dims[:1] if not own else own
+        as_lanes = own or dims[:1]
         found = self.tiles.get((value, part, as_lanes))
         if found:
             return found
@@ -118,7 +161,7 @@ class VectorEmitter:
     def lane_value(self, v: Value, dims: tuple[str, ...], split: str, level: Level) -> Tile:
         """A value without tiled dims that the kernel computes, as a vector as long as the tile that it meets."""
         stage, op = self.b.structure.made[v.name]
-        args = [a if isinstance(a, float) else self.fetch(stage, a, dims, split, level).name for a in op.args]
+        args: list[Operand] = [self.fetch(stage, a, dims, split, level).name if isinstance(a, str) else a for a in op.args]
         out = self.kept_tile(v, dims, split, f"{v.name}_ub")
         self.b.add(level, stage.name, f"# {formula(op)}", *self.code(op, out, args, split))
         self.tiles[(v.name, split, dims)] = out
@@ -128,7 +171,7 @@ class VectorEmitter:
         """GM -> UB, as early as the value's dims allow if the kernel loops."""
         moving = any(d in self.b.kernel.loops for d in v.dims)
         at: Level = "prologue" if level == "body" and not moving else level
-        tile = self.new(v, dims, split, at)
+        tile = self.new(v, dims, split, at, use="in")
         if at != level:
             self.kept.add(tile.name)
         self.b.param(v, "input")
@@ -148,7 +191,7 @@ class VectorEmitter:
         """Cube -> Vector: this core's part of the Cube's tile."""
         handoff = self.b.handoff(v.name)
         assert handoff is not None, f"no handoff for {v.name}"
-        tile = self.new(v, self.b.tiling.shape(v.name), split, level)
+        tile = self.new(v, self.b.tiling.shape(v.name), split, level, use="in")
         self.b.add(level, stage.name, f"T.copy({self.b.handoff_region(handoff, v, split)}, {tile.name})")
         self.tiles[(v.name, split, tile.dims)] = tile
         if handoff.free:
@@ -212,9 +255,9 @@ class VectorEmitter:
         if op.fn not in ("select", "ge", "lt", "cast", "copy"):
             for a, name in zip(op.args, args, strict=True):
                 if isinstance(a, str) and isinstance(name, str) and self.dies(a) and self.reusable(name, a, op, dims, split, level):
-                    return Tile(self.b.buffers[name], dims, split)
+                    return self.used(Tile(self.b.buffers[name], dims, split), self.born[name], self.use(op.out))
         self.release_dead(op, level)
-        return self.new(value, dims, split, level)
+        return self.new(value, dims, split, level, use=self.use(op.out))
 
     def reusable(self, name: str, arg: str, op: Op, dims: tuple[str, ...], split: str, level: Level) -> bool:
         """Whether the result fits over the operand's buffer and nothing else needs that."""
@@ -222,9 +265,11 @@ class VectorEmitter:
         value = self.b.tiling.graph.value(op.out)
         fits = buffer.dtype == value.dtype and buffer.shape == tuple(self.b.extent(d, split) for d in dims)
         others = [k for k, t in self.tiles.items() if t.buffer is buffer and k[0] != arg]
-        if name in self.state_names:
+        fits &= self.may_serve(name, self.use(op.out))
+        if name in self.state_names and level != "epilogue":
             return fits and not others and op.out in self.chain(self.state_names[name])
-        return fits and name not in self.kept and self.born.get(name) == level and not others
+        done = name in self.state_names or (name not in self.kept and self.born.get(name) == level)
+        return fits and done and not others
 
     def chain(self, value: str) -> set[str]:
         """A value and those before it that only lead to it: what may be worked out in a state's own buffer."""
@@ -264,7 +309,7 @@ class VectorEmitter:
         return emit(out.name, args)
 
     def number(self, arg: Operand) -> str:
-        return f"T.float32({arg})" if isinstance(arg, float) else arg
+        return arg if isinstance(arg, str) else f"T.float32({arg})"
 
     def scratch(self, like: Tile, name: str) -> str:
         """A buffer of the same shape that holds nothing from one line to the next operation."""
@@ -283,7 +328,7 @@ class VectorEmitter:
         lines, source = list[str](), args[0]
         for c in conditions:
             rank, sign = self.rank(c, out.dims, split)
-            mask = self.mask_buffer(out)
+            mask = self.mask_buffer(self.b.buffers[rank])
             threshold = affine([(t, -k * sign) for t, k in self.b.affine_starts(c, split)], -c.const * sign)
             lines.append(f'T.tile.compare({mask}, {rank}, T.float32({threshold}), "{"GE" if sign > 0 else "LE"}")')
             mode = "VSEL_TENSOR_SCALAR_MODE" if isinstance(args[1], float) else "VSEL_TENSOR_TENSOR_MODE"
@@ -304,42 +349,65 @@ class VectorEmitter:
     def make_rank(self, terms: tuple[tuple[str, int], ...], dims: tuple[str, ...], split: str) -> Tile:
         like = Value("rank", (), "float32")
         label = "_".join(d for d, _ in terms) or "none"
-        tile = self.kept_tile(like, dims, split, f"rank_{label}_ub", COMPARE_ELEMENTS if len(dims) == 1 else 1)
-        lines, parts = list[str](), list[str]()
+        tile = self.kept_tile(like, dims, split, f"rank_{label}_ub", self.compared_rows(dims, split))
+        lines, parts, helpers = list[str](), list[str](), list[TileBuffer]()
         for d, k in terms:
-            line = self.kept_tile(like, (d,), split, f"{d}_rank_ub") if len(dims) > 1 else tile
+            line = self.kept_tile(like, (d,), split, f"{d}_rank_ub", tile.buffer.shape[dims.index(d)]) if len(dims) > 1 else tile
             lines.append(f"T.tile.arith_progression({line.name}, 0.0, {float(k)}, {line.buffer.shape[0]})")
             if len(dims) > 1:
-                wide = tile if not parts else self.kept_tile(like, dims, split, f"{d}_rank_2d_ub")
+                wide = self.borrowed(like, tile, f"{d}_rank_2d_ub") if parts else tile
                 lines.append(f"T.tile.broadcast({wide.name}, {line.name}, axis={1 if dims[0] == d else 0})")
                 parts.append(wide.name)
+                helpers += [t.buffer for t in (line, wide) if t is not tile and t.name in self.kept]
         if not terms:
             lines.append(f"T.tile.fill({tile.name}, 0.0)")
         lines += [f"T.tile.add({tile.name}, {tile.name}, {p})" for p in parts[1:]]
         self.b.add("prologue", "", f"# positions inside of the tile: {affine([(d, k) for d, k in terms], 0)}", *lines)
+        for buffer in helpers:
+            self.kept.discard(buffer.name)
+            self.pool.append(buffer)
         return tile
 
-    def kept_tile(self, like: Value, dims: tuple[str, ...], split: str, name: str, least: int = 1) -> Tile:
-        shape = tuple(max(least, self.b.extent(d, split)) for d in dims)
+    def borrowed(self, value: Value, like: Tile, name: str) -> Tile:
+        """A buffer for the time before the loop: one that only the loop uses, or a new one."""
+        for buffer in self.b.buffers.values():
+            free = self.born.get(buffer.name) == "body" and buffer.name not in self.kept and self.uses.get(buffer.name) != "out"
+            if free and buffer.shape == like.buffer.shape and buffer.dtype == value.dtype:
+                return Tile(buffer, like.dims, like.split)
+        return self.kept_tile(value, like.dims, like.split, name, like.buffer.shape[0])
+
+    def compared_rows(self, dims: tuple[str, ...], split: str) -> int:
+        """Rows of a tile to compare, so that they are whole repeats."""
+        width = prod(tuple(self.b.extent(d, split) for d in dims[1:]))
+        return round_up(self.b.extent(dims[0], split), COMPARE_ELEMENTS // math.gcd(width, COMPARE_ELEMENTS))
+
+    def kept_tile(self, like: Value, dims: tuple[str, ...], split: str, name: str, rows: int = 0) -> Tile:
+        """A buffer that outlives the level; `rows` instead of the tile's own if that is given."""
+        shape = tuple(self.b.extent(d, split) for d in dims)
+        shape = (rows, *shape[1:]) if rows else shape
         made = self.b.buffer(name, "ub", shape, like.dtype)
         self.kept.add(made.name)
         self.born[made.name] = "prologue"
         return Tile(made, dims, split)
 
-    def mask_buffer(self, like: Tile) -> str:
-        size = prod(like.buffer.shape)
+    def mask_buffer(self, rank: TileBuffer) -> str:
+        size = prod(rank.shape)
         if size not in self.mask:
             self.mask[size] = self.b.buffer("mask_ub", "ub", (max(32, -(-size // 8)),), "uint8")
         return self.mask[size].name
 
     def tail_conditions(self, value: Value) -> tuple[Affine, ...]:
         """Conditions that keep what lies beyond a dim's end out of later sums over it."""
-        return tuple(Affine(((d, -1),), self.b.tiling.graph.dim(d).size - 1) for d in self.b.tiling.shape(value.name) if self.tail_matters(value, d))
+        return self.inside(tuple(d for d in self.b.tiling.shape(value.name) if self.tail_matters(value, d)))
+
+    def inside(self, dims: tuple[str, ...]) -> tuple[Affine, ...]:
+        """The conditions that an index is within each dim."""
+        return tuple(Affine(((d, -1),), self.b.tiling.graph.dim(d).size - 1) for d in dims)
 
     def tail_matters(self, value: Value, dim: str) -> bool:
         if not self.b.tiling.has_tail(dim):
             return False
-        leaves = value.name in self.b.structure.stored or self.b.handoff(value.name) is not None
+        leaves = self.leaves(value.name)
         users = (o for s in self.b.tiling.graph.stages for o in s.body if value.name in o.reads and dim in o.over)
         return leaves and any(True for _ in users)
 
@@ -362,7 +430,7 @@ class VectorEmitter:
         tile = self.without_tail(stage, op, source, inside, split, level)
         dims = tuple(d for d in source.dims if d not in inside)
         if inside and dims:
-            out = self.new(Value(value.name, value.dims, value.dtype), dims, split, level)
+            out = self.new(value, dims, split, level, use=self.use(value.name))
             axis = -1 if inside[-1] == source.dims[-1] else 0
             name = {"sum": "sum", "amax": "max", "amin": "min"}[op.fn]
             self.b.add(level, stage.name, f"T.reduce_{name}({tile.name}, {out.name}, dim={axis})")
@@ -379,7 +447,7 @@ class VectorEmitter:
 
     def copied(self, stage: Stage, op: Op, value: Value, tile: Tile, level: Level) -> Tile:
         del op
-        out = self.new(value, tile.dims, tile.split, level)
+        out = self.new(value, tile.dims, tile.split, level, use=self.use(value.name))
         self.b.add(level, stage.name, f"T.copy({tile.name}, {out.name})")
         return out
 
@@ -388,8 +456,7 @@ class VectorEmitter:
         if not tails:
             return source
         out = Tile(self.b.buffers[self.scratch(source, "tail_ub")], source.dims, split)
-        conditions = tuple(Affine(((d, -1),), self.b.tiling.graph.dim(d).size - 1) for d in tails)
-        self.b.add(level, stage.name, *self.where(conditions, out, [source.name, NEUTRAL[op.fn]], split))
+        self.b.add(level, stage.name, *self.where(self.inside(tuple(tails)), out, [source.name, NEUTRAL[op.fn]], split))
         return out
 
     def accumulate(self, stage: Stage, op: Op, value: Value, part: Tile, level: Level) -> Tile:
@@ -409,12 +476,12 @@ class VectorEmitter:
         if self.read_later(value.name, level):
             self.kept.add(out.name)
         handoff = self.b.handoff(value.name)
-        out = self.leaving(stage, value, out, split, level)
+        done: Level = "epilogue" if self.b.structure.complete_after_loop(value.name) else level
+        out = self.leaving(stage, value, out, split, done)
         if handoff and handoff.direction == "vector->cube":
             self.b.add(level, stage.name, f"T.copy({out.name}, {self.b.handoff_region(handoff, value, split)})")
             if handoff.free:
                 self.wait_free(stage, handoff)
-        done: Level = "epilogue" if self.b.structure.complete_after_loop(value.name) else level
         if value.name in self.b.structure.stored and not (handoff and self.b.through_global(handoff)):
             self.store(stage, value, out, split, done)
 
@@ -423,12 +490,12 @@ class VectorEmitter:
 
         The compiler orders the next write to a buffer after its last access only: a store followed by a Vector read is forgotten.
         """
-        leaves = value.name in self.b.structure.stored or self.b.handoff(value.name) is not None
-        read = any(s.unit == "vector" for s, _ in self.b.structure.readers.get(value.name, ())) or value.name in self.b.structure.nexts
+        readers = [o.out for s, o in self.b.structure.readers.get(value.name, ()) if s.unit == "vector"]
+        read = any(self.b.structure.levels[r] == level for r in readers) or (level == "body" and value.name in self.b.structure.nexts)
         again = level == "body" or self.b.kernel.persistent or self.born.get(out.name) == level
-        if not (leaves and read and again):
+        if not (self.leaves(value.name) and read and again):
             return out
-        copy = self.new(value, out.dims, out.split, level, f"{value.name}_out_ub")
+        copy = self.new(value, out.dims, out.split, level, f"{value.name}_out_ub", "out")
         self.kept.add(copy.name)
         self.b.add(level, stage.name, f"T.copy({out.name}, {copy.name})")
         return copy
@@ -460,8 +527,8 @@ class VectorEmitter:
             self.moving.add(tile.name)
             self.state_names[tile.name] = carry.next
             self.state_tiles[carry.state] = tile
-            if isinstance(carry.init, float):
-                self.b.add("prologue", stage.name, f"T.tile.fill({tile.name}, {carry.init})")
+            if not isinstance(carry.init, str):
+                self.b.add("prologue", stage.name, f"T.tile.fill({tile.name}, {float(carry.init)})")
             else:
                 start = self.fetch(stage, carry.init, dims, tile.split, "prologue")
                 start = self.broadcast(stage, carry.init, start, dims, tile.split, "prologue")

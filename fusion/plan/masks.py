@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from fusion.graph import Affine, Op, StageGraph
-from fusion.graph.ops import OPS
 from fusion.graph.types import Operand
 from fusion.plan.tiling import Tiling
 
@@ -105,9 +104,8 @@ def dead_ops(graph: StageGraph, false: Affine) -> frozenset[str]:
     for op in reversed([op for s in graph.stages for op in s.body]):
         over = set(op.over) & set(false.dims)
         adds_nothing = known[op.out] == Const(0.0) or (op.fn in ("amax",) and known[op.out] is not None)
-        if op.out in closed or (over and adds_nothing) or (op.out not in needed and set(false.dims) <= set(graph.op_dims(op))):
-            dead.add(op.out)
-        elif known[op.out] is not None and op.out not in needed:
+        unwanted = op.out not in needed and (set(false.dims) <= set(graph.op_dims(op)) or known[op.out] is not None)
+        if op.out in closed or (over and adds_nothing) or unwanted:
             dead.add(op.out)
         else:
             needed.update(_needs(op, known))

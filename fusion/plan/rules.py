@@ -93,7 +93,7 @@ def sums_run_all_loops(s: Structure) -> Iterator[tuple[str, str]]:
         for part in s.parts(stage, op):
             mine |= set(s.op_loops(stage, part))
         adds = s.accumulates(stage, op)
-        if adds and (set(adds) != loops or s.crosses_grid(op) and mine != loops):
+        if adds and (set(adds) != loops or (s.crosses_grid(op) and mine != loops)):
             yield stage.name, f"{out} is added up over {' '.join(sorted(adds))} only, but the kernel loops over {' '.join(s.loops)}"
         elif s.levels[out] == "body" and mine != loops and (s.crosses_grid(op) or (out in stored and not s.complete_after_loop(out))):
             yield stage.name, f"{out} does not change with {' '.join(sorted(loops - mine))}, over which the kernel loops"
@@ -133,6 +133,16 @@ def no_cube_to_cube(s: Structure) -> Iterator[tuple[str, str]]:
         for reader, o in s.readers.get(out, ()):
             if s.unit(out) == "cube" and reader.unit == "cube" and s.accumulator.get(out) != s.accumulator.get(o.out):
                 yield reader.name, f"{out} comes from Cube stage {stage.name}; put a Vector stage (a cast) between, or a kernel boundary"
+
+
+def one_crossing_each(s: Structure) -> Iterator[tuple[str, str]]:
+    """A value goes from one unit to the other once: in every step of a scan, or after it."""
+    for out, (stage, _) in s.made.items():
+        readers = [r for r, o in s.readers.get(out, ()) if r.unit != s.unit(out) and o.out not in s.absorbed]
+        after = [r for r in readers if r.scan != stage.scan]
+        if s.loops and after and s.crosses_in_step(out):
+            why = f"{out} of stage {stage.name} crosses units in every step along {stage.scan} already; copy it for the stage after"
+            yield after[0].name, why
 
 
 def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
@@ -204,6 +214,7 @@ STRUCTURE_RULES: tuple[StructureRule, ...] = (
     sums_run_all_loops,
     one_block_stores,
     no_cube_to_cube,
+    one_crossing_each,
     sums_leave_a_row,
     loads_are_rows,
 )

@@ -34,7 +34,7 @@ SIZE_FREE = frozenset(
         "split",
     )
 )
-MIN_SPLIT_TILE = 32  # a dim is shared between two Vector cores only if each half keeps 32-byte rows of every dtype
+MIN_SPLIT_TILE = 2  # rows are shared between two Vector cores if there are two
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,8 @@ class Structure:
                 continue
             other = "vector" if unit == "cube" else "cube"
             if other in readers:
-                level: Level = "epilogue" if self.complete_after_loop(out) else self.levels[out]
+                late = self.complete_after_loop(out) and not self.crosses_in_step(out)
+                level: Level = "epilogue" if late else self.levels[out]
                 direction = "cube->vector" if unit == "cube" else "vector->cube"
                 found.append(Handoff(out, f"workspace_{out}", direction, level, slots=0 if out in self.stored else 1))
         return tuple(found)
@@ -212,8 +213,18 @@ class Structure:
     def complete_after_loop(self, value: str) -> bool:
         """Whether a value is only whole once the loops have ended."""
         stage, op = self.made[value]
-        outside = value in self.nexts and any(s.scan != stage.scan for s, _ in self.readers.get(value, ()))
-        return bool(self.accumulates(stage, op)) or (outside and bool(self.loops))
+        return bool(self.accumulates(stage, op)) or (value in self.nexts and bool(self.loops) and self.outlives_scan(value))
+
+    def outlives_scan(self, value: str) -> bool:
+        """Whether what a state is carried to is wanted after the scan: by the caller or by another stage."""
+        stage = self.made[value][0]
+        readers = (self.graph.stage(r) for r in self.graph.readers(value))
+        return self.graph.value(value).role == "output" or any((r.scan, r.loop) != (stage.scan, stage.loop) for r in readers)
+
+    def crosses_in_step(self, value: str) -> bool:
+        """Whether the other unit reads what a state is carried to within the same step."""
+        stage = self.made[value][0]
+        return value in self.nexts and any(s.scan == stage.scan and s.unit != self.unit(value) for s, _ in self.readers.get(value, ()))
 
     @cached_property
     def order(self) -> tuple[str, ...]:

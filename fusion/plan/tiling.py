@@ -15,8 +15,11 @@ from fusion.graph import StageGraph
 from fusion.graph.ops import OPS
 
 FRACTAL = 16  # rows and columns of a Cube fractal: tiles are multiples of it
+REPEAT = 64  # fp32 elements of a Vector instruction's repeat
 CUBE_TILES = (64, 128)
 VECTOR_TILES = (16, 32, 64, 128)
+LONG_ROW = 512  # rows longer than this may come a few at a time
+FEW_ROWS = (1, 2, 8)
 FULL_CUBE = 512  # a dim of a contraction up to this size may be one tile
 FULL_VECTOR = 8192  # the same where no contraction has it
 
@@ -35,7 +38,7 @@ def cube_dims(graph: StageGraph) -> frozenset[str]:
     """Dims that are M, N or K of some contraction: of several candidates the last declared one, tile hints first."""
     found: set[str] = set()
     for op in (op for s in graph.stages for op in s.body if OPS[op.fn].form == "contract"):
-        a, b = (graph.value(x).dims for x in op.reads[-2:]) if len(op.reads) > 1 else (graph.value(op.reads[0]).dims,) * 2
+        a, b = (graph.value(x).dims for x in op.args if isinstance(x, str))
         out = graph.value(op.out).dims
         for side in ([d for d in a if d not in b and d in out], [d for d in b if d not in a and d in out], list(op.over)):
             found.update(_last([d for d in side if graph.dim(d).size > 1] or side, graph))
@@ -53,21 +56,32 @@ def matrix_dims(graph: StageGraph) -> frozenset[str]:
         dims = graph.stage_dims(stage.name)
         sources = [p for r in stage.reads if (p := graph.producer(r))]
         if not dims & found and not any(graph.stage_dims(p) & found for p in sources):
-            found.update(sorted((d for d in dims if graph.dim(d).size > 1), key=order.__getitem__)[-2:])
+            found.update(sorted(dims, key=lambda d: (graph.dim(d).size > 1, order[d]))[-2:])
     return frozenset(found)
 
 
 def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
     """Tile sizes that the planner may choose for a dim."""
     d = graph.dim(dim)
-    full = round_up(d.size, FRACTAL)
+    if d.size == 1 and not cube:
+        return (1,)
+    full = round_up(d.size, FRACTAL if cube or d.size <= REPEAT else REPEAT)
     if d.tiles:
         return tuple(sorted({min(t, full) for t in d.tiles}))
     limit = FULL_CUBE if cube else FULL_VECTOR
     if cube and full <= 256:
-        return (full,)
+        return (full,) if full <= 128 else (128, full)
     sizes = {t for t in (CUBE_TILES if cube else VECTOR_TILES) if t < full}
-    return tuple(sorted(sizes | ({full} if full <= limit else set())))
+    return tuple(sorted(sizes | ({full} if full <= limit else set()) | _few_rows(graph, dim, cube)))
+
+
+def _few_rows(graph: StageGraph, dim: str, cube: bool) -> set[int]:
+    """Small tiles for a dim of Vector work that meets long rows of another one."""
+    names = [d.name for d in graph.dims]
+    behind = names[names.index(dim) + 1 :]
+    shared = {d for s in graph.stages for d in graph.stage_dims(s.name) if dim in graph.stage_dims(s.name)}
+    long = any(d in shared and graph.dim(d).size > LONG_ROW for d in behind)
+    return {t for t in FEW_ROWS if t < graph.dim(dim).size} | {1} if long and not cube else set()
 
 
 @dataclass(frozen=True)
