@@ -36,7 +36,7 @@ def load(name: str = "910B3") -> Device:
         path = Path(name)
         if not path.exists():
             raise FusionError("no such device file", where=name)
-        return loads(path.read_text(), name)
+        return replace(loads(path.read_text(), name), name=name)  # by this name it is found again
     return _shipped(name)
 
 
@@ -45,7 +45,7 @@ def _shipped(name: str) -> Device:
     by_name = {a.lower(): a for a in available()}
     found = by_name.get(name.lower().removeprefix("ascend"))
     if found is None:
-        raise FusionError(f"device {name!r}", where="--device", remedy=did_you_mean(name, available()) + "; or give a .toml file")
+        raise FusionError(f"no device {name!r}", remedy=did_you_mean(name, available()) + "; or give a .toml file")
     return loads((DATA / f"{found}.toml").read_text(), f"{found}.toml")
 
 

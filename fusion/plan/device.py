@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusion.errors import FusionError, did_you_mean
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -23,17 +21,8 @@ class Limits:
         return {"ub": self.ub, "l1": self.l1, "l0c": self.l0c}[name]
 
 
-DEVICES: dict[str, Limits] = {
-    "910B1": Limits(cube_cores=24),
-    "910B2": Limits(cube_cores=24),
-    "910B3": Limits(),
-    "910B4": Limits(),
-}
-"""What is known of each device; cores of all have the same memories."""
-
-
 def limits_of(device: str) -> Limits:
-    """The limits of a device by name. Raises FusionError with the closest names."""
-    if device not in DEVICES:
-        raise FusionError(f"no device {device!r}", remedy=did_you_mean(device, DEVICES))
-    return DEVICES[device]
+    """The limits of a device by its name or the path of its file. Raises FusionError with the closest names."""
+    from fusion.device import load  # device descriptions know Limits
+
+    return load(device).limits()
