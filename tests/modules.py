@@ -9,12 +9,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "modules.md"
+CODE = (".py", ".cpp", ".h", ".hpp", ".inl")
 ENTRY = re.compile(r"^\| `(?P<path>[^`]+)` \| ")
 
 
 def modules() -> list[str]:
     """Every file of code in the packages, by path; an empty `__init__.py` is none."""
-    found = [f for package in ("fusion", "passes", "kernels") for f in (ROOT / package).rglob("*") if f.suffix in (".py", ".hpp", ".h", ".cpp")]
+    found = [
+        f for package in ("fusion", "passes", "kernels") for f in (ROOT / package).rglob("*") if f.suffix in (".py", ".hpp", ".h", ".cpp")
+    ]
     return sorted(str(f.relative_to(ROOT)) for f in found if f.stat().st_size)
 
 

@@ -1,0 +1,76 @@
+"""The pages of docs/ name what there is: every module, every page, every command and option."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click import Command, Context, Group
+
+from fusion.cli.main import cli
+from tests import modules
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_every_module_is_on_the_map(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-golden"):
+        modules.PAGE.write_text(modules.renewed())
+    assert sorted(modules.written()) == modules.modules(), (
+        "run pytest tests/test_docs.py --update-golden, and put new files where they belong"
+    )
+    assert modules.PAGE.read_text() == modules.renewed(), "run pytest tests/test_docs.py --update-golden"
+
+
+def test_every_module_says_what_it_is() -> None:
+    assert [path for path in modules.modules() if not modules.sentence(path)] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    assert [p.name for p in PAGES[1:] if p.name != "index.md" and f"]({p.name})" not in index] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_and_options_exist(page: Path) -> None:
+    for line in commands(page.read_text()):
+        words = shlex.split(line.replace("[", "").replace("]", ""))
+        command = find(words[1:])
+        known = {name for parameter in command.params for name in parameter.opts} | {"--help", "--version"}
+        assert [w for w in words if w.startswith("--") and w.partition("=")[0] not in known] == [], line
+
+
+def test_commands_are_found_in_pages() -> None:
+    assert len([c for page in PAGES for c in commands(page.read_text())]) > 20
+
+
+def commands(text: str) -> list[str]:
+    """The command lines of a page: indented, fenced, or between backticks."""
+    found = re.findall(r"^(?:.*&& )?(?:\S*/)?(fusion-plan .*?)(?:  .*)?(?: #.*)?$", _code(text), re.MULTILINE)
+    return found + re.findall(r"`(fusion-plan [^`\n]+)`", text)
+
+
+def _code(text: str) -> str:
+    fenced = re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return "\n".join([*fenced, *re.findall(r"^ {4}(\S.*)$", text, re.MULTILINE)])
+
+
+def find(words: list[str]) -> Command:
+    """The command that a command line runs; an operator's name stands for `plan`."""
+    command: Command = cli
+    for word in words:
+        below = command.get_command(Context(command), word) if isinstance(command, Group) else None
+        if below is None:
+            break
+        command = below
+    operator = command is cli and words and not words[0].startswith("-")
+    return find(["plan"]) if operator else command
