@@ -115,7 +115,8 @@ def _hand(facts: Facts, handover: Handover, once: dict[int, frozenset[str]], aga
     loops = tuple(loop.key for loop in written.serial if read is None or loop in read.serial)
     at, made = read.order if read else written.order, _maker(facts, written)
     sources, carried = once[written.order], again[written.order]
-    return Hand(_key(handover), handover.direction, loops, made, at, sources, slots(handover), carried=carried)
+    reused = 1 if repeats(handover) else 0
+    return Hand(_key(handover), handover.direction, loops, made, at, sources, reused, carried=carried)
 
 
 def _maker(facts: Facts, written: Touch) -> int:
@@ -141,8 +142,9 @@ def slots(handover: Handover) -> int:
 
 
 def repeats(handover: Handover) -> bool:
-    """Whether a loop around it can run more than once."""
-    return any(loop.trips is None or loop.trips > 1 for loop in handover.written.serial)
+    """Whether a loop around it comes back to a slot that it has used."""
+    count = slots(handover)
+    return count > 0 and any(loop.trips is None or loop.trips > count for loop in handover.written.serial)
 
 
 def flag_id(touch: Touch) -> int | None:

@@ -265,7 +265,8 @@ def _dynamic(base: Report, case: _Case, lowered: Lowered, options: Options) -> R
             "not-run", case.instance.line, str(outcome.problem).replace("\n", "; "), "the static findings stand", verdict="error"
         )
         return replace(base, verdict="error", findings=(*base.findings, *outcome.findings, finding), notes=outcome.notes, judged=False)
-    static = tuple(f if f.verdict == outcome.verdict else _not_seen(f) for f in case.static)
+    seen = {outcome.verdict, *(finding.verdict for finding in outcome.findings)}
+    static = tuple(f if f.verdict in seen else _not_seen(f) for f in case.static)
     return replace(base, verdict=outcome.verdict, findings=(*static, *outcome.findings), notes=outcome.notes, time=outcome.time)
 
 

@@ -156,7 +156,8 @@ def _wrong(facts: Facts, argument: Argument, actual: Array, expected: Array, res
     writers = [t for t in facts.touches if argument.name in t.writes]
     with np.errstate(invalid="ignore"):
         error = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-    at = np.unravel_index(int(np.argmax(np.where(np.isnan(error), np.inf, error))), error.shape) if error.size else ()
+    one_sided = np.isnan(actual) != np.isnan(expected)
+    at = np.unravel_index(int(np.argmax(np.where(one_sided, np.inf, np.nan_to_num(error)))), error.shape) if error.size else ()
     index = ", ".join(map(str, at))
     example = f"{argument.name}[{index}] is {float(actual[at]):.6g}, should be {float(expected[at]):.6g}" if error.size else ""
     return Finding(

@@ -246,11 +246,13 @@ def row_alignment(c: Context) -> Iterator[Finding]:
 def single_slots_are_ordered(c: Context) -> Iterator[Finding]:
     hands = crossings.hands(c.facts)
     for found, hand in hands:
-        if c.automatic and handoffs.may_be_overtaken(hand, [h for _, h in hands]) and crossings.repeats(found):
+        if c.automatic and handoffs.may_be_overtaken(hand, [h for _, h in hands]):
+            count = crossings.slots(found)
+            where = "one slot" if count == 1 else f"{count} slots"
             yield Finding(
                 "single-slot-one-way",
                 found.line,
-                f"{found.title} goes {hand.direction} on one slot in a loop, and nothing comes back",
+                f"{found.title} goes {hand.direction} on {where} in a loop, and nothing comes back",
                 "give every iteration its own slot, hand something back, or use a second workspace as a free signal",
                 "only 'ready' is signalled, never 'free': the writer may fill the slot again before it has been read",
                 "race",
