@@ -111,7 +111,6 @@ def _tell(
         import json
 
         from fusion.output.machine import report
-
         from fusion.verify.report import as_object
 
         content = report(summary, written, reasons, refusals, timings, compiled.missing)

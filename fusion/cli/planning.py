@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from fusion.emit.emit import emit
 from fusion.emit.program import Program
 from fusion.errors import FusionError
-from fusion.graph import StageGraph
+from fusion.graph import StageGraph, to_text
 from fusion.output.summary import plan_us
 from fusion.passes import AnyPass, parse_pipeline, run_pipeline
 from fusion.passes.check import plan_problems
 from fusion.plan.device import limits_of
+from fusion.plan.jsonform import from_json, to_json
 from fusion.plan.planner import Planner
+from fusion.plan.store import recall, remember
 from fusion.plan.text import from_text
 from fusion.plan.types import Plan
 from fusion.toolchain.model import KernelSource, Lowered, LowerError, Target, TirPass
@@ -47,7 +50,18 @@ def plan_from_file(graph: StageGraph, path: Path, device: str, target: int | Non
 
 
 def best_plan(graph: StageGraph, device: str, target: int | None, compare: bool) -> Chosen:
-    """The cheapest plan with `target` kernels, or of any count; with `compare` the neighbouring counts too."""
+    """The cheapest plan with `target` kernels, or of any count; with `compare` the neighbouring counts too. Answers are remembered."""
+    question = f"{to_text(graph)}\0{device}\0{target}\0{compare}\0{limits_of(device)}"
+    known = recall(question)
+    if known:
+        others = cast("dict[str, float | str]", known["others"])
+        return Chosen(from_json(str(known["plan"])), {int(n): o for n, o in others.items()}, float(str(known["us"])))
+    chosen = _best_plan(graph, device, target, compare)
+    remember(question, {"plan": to_json(chosen.plan), "others": chosen.others, "us": chosen.us})
+    return chosen
+
+
+def _best_plan(graph: StageGraph, device: str, target: int | None, compare: bool) -> Chosen:
     planner = Planner(graph, limits_of(device), device)
     most = len(planner.atoms)
     if target is None:

@@ -27,6 +27,7 @@ from fusion.plan.tiling import Tiling, tilings
 from fusion.plan.types import Kernel, Plan, Refusal
 
 KEEP = 3
+AHEAD = 8  # further partitions whose kernels are checked against the memories in the same go
 
 
 @dataclass(frozen=True)
@@ -202,13 +203,18 @@ class Planner:
         search = PartitionSearch(self.atom_graph, chooser.cost, chooser.possible, like=self._searches.get(id(chooser.prefilter)))
         self._searches.setdefault(id(chooser.prefilter), search)
         while True:
-            result = search.best(targets, keep)
-            used = {atoms for t in targets for p in result.best[t] for atoms in p.kernels}
-            struck = [atoms for atoms in sorted(used, key=sorted) if not chooser.confirm(atoms)]
-            if not struck:
-                return result
+            result = search.best(targets, keep + AHEAD)
+            struck = self._struck(chooser, result)
+            wanted = {atoms for t in targets for p in result.best[t][:keep] for atoms in p.kernels}
+            if not wanted.intersection(struck):
+                return Found({t: found[:keep] for t, found in result.best.items()}, result.exact, result.nearest)
             for atoms in struck:
                 search.reprice(atoms)
+
+    def _struck(self, chooser: _Chooser, result: Found) -> list[frozenset[str]]:
+        """Kernels of the partitions found, and of the next few, whose cheapest choice does not fit."""
+        used = {atoms for partitions in result.best.values() for p in partitions for atoms in p.kernels}
+        return [atoms for atoms in sorted(used, key=sorted) if not chooser.confirm(atoms)]
 
     def _fits_alone(self, chooser: _Chooser, atom: str) -> bool:
         one = frozenset({atom})
