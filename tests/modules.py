@@ -15,10 +15,8 @@ ENTRY = re.compile(r"^\| `(?P<path>[^`]+)` \| ")
 
 def modules() -> list[str]:
     """Every file of code in the packages, by path; an empty `__init__.py` is none."""
-    found = [
-        f for package in ("fusion", "passes", "kernels") for f in (ROOT / package).rglob("*") if f.suffix in (".py", ".hpp", ".h", ".cpp")
-    ]
-    return sorted(str(f.relative_to(ROOT)) for f in found if f.stat().st_size)
+    files = [f for package in ("fusion", "passes", "kernels") for f in (ROOT / package).rglob("*") if f.suffix in CODE]
+    return sorted(str(f.relative_to(ROOT)) for f in files if f.stat().st_size)
 
 
 def sentence(path: str) -> str:

@@ -19,10 +19,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def test_every_module_is_on_the_map(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden"):
         modules.PAGE.write_text(modules.renewed())
-    assert sorted(modules.written()) == modules.modules(), (
-        "run pytest tests/test_docs.py --update-golden, and put new files where they belong"
-    )
-    assert modules.PAGE.read_text() == modules.renewed(), "run pytest tests/test_docs.py --update-golden"
+    assert modules.PAGE.read_text() == modules.renewed(), "run pytest tests/test_docs.py --update-golden; put new files where they belong"
 
 
 def test_every_module_says_what_it_is() -> None:
