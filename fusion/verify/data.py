@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING
 
 from fusion.graph import StageGraph, Value
-from fusion.graph.evaluate import external_shape, torch_dtype
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,17 @@ class Draw:
 
 def random_inputs(graph: StageGraph, draw: Draw) -> dict[str, torch.Tensor]:
     """All inputs by name, in the caller's layout. Integer inputs are positions of the dims that they index, or small numbers."""
+    import torch
+
     generator = torch.Generator().manual_seed(draw.seed)
     return {v.name: _one(graph, v, draw, generator) for v in graph.inputs}
 
 
 def _one(graph: StageGraph, value: Value, draw: Draw, generator: torch.Generator) -> torch.Tensor:
+    import torch
+
+    from fusion.graph.evaluate import external_shape, torch_dtype
+
     shape, dtype = external_shape(graph, value), torch_dtype(value.dtype)
     if not dtype.is_floating_point:
         return torch.randint(0, _limit(graph, value), shape, generator=generator).to(dtype)
@@ -38,6 +45,8 @@ def _one(graph: StageGraph, value: Value, draw: Draw, generator: torch.Generator
 
 
 def _special(kind: str, dtype: torch.dtype) -> tuple[float, ...]:
+    import torch
+
     info = torch.finfo(dtype)
     return {"": (), "inf": (float("inf"), -float("inf")), "nan": (float("nan"),), "extreme": (info.max, info.min, info.tiny)}[kind]
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-
-import torch
+from typing import TYPE_CHECKING
 
 from fusion.emit.emit import emit
-from fusion.emit.hostrun import Tensors, run_host
 from fusion.emit.program import KernelProgram, Program
 from fusion.errors import FusionError
-from fusion.graph.evaluate import evaluate
 from fusion.plan.types import Plan
 from fusion.precision import Comparison, compare
 from fusion.simulator import Buffer, Finding, run_kernel, verdict
 from fusion.simulator.findings import Verdict
 from fusion.toolchain import KernelSource, Lowered, lower
 from fusion.verify.places import Origin, origin
+
+if TYPE_CHECKING:
+    import torch
+
+    from fusion.emit.hostrun import Tensors
 
 Progress = Callable[[str, int, int], None]
 ROLES = {"input": "in", "output": "out", "atomic": "inout", "workspace": "workspace"}
@@ -105,6 +107,11 @@ def verify_program(
     progress: Progress | None = None,
 ) -> PlanVerdict:
     """As verify_plan, for a program that is lowered already."""
+    import torch
+
+    from fusion.emit.hostrun import run_host
+    from fusion.graph.evaluate import evaluate
+
     graph = program.plan.graph
     found: list[Located] = []
     seconds = [0.0]
@@ -128,6 +135,8 @@ def _launch(
     program: Program, kernel: KernelProgram, lowered: Lowered, tensors: Tensors, options: RunOptions
 ) -> tuple[list[Located], float]:
     """One kernel on the simulator; its results are written into the tensors."""
+    import torch
+
     assert lowered.ascendc is not None
     run = run_kernel(
         lowered.ascendc,
