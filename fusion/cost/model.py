@@ -19,8 +19,8 @@ from fusion.plan.structure import Structure
 from fusion.plan.trips import visited
 from fusion.plan.types import Kernel
 
-OVERLAP = 0.55  # share of the shorter unit's time that the longer one hides
-HIDDEN = 0.5  # share of a transfer's latency that other work hides
+OVERLAP = 0.85  # share of the shorter unit's time that the longer one hides
+HIDDEN = 0.6  # share of a transfer's latency that other work hides
 TASK_US = 0.1  # scalar work of a further task inside of a persistent block
 
 
@@ -61,6 +61,7 @@ class _Rates:
     vector: float
     fix: float
     chip: float
+    ddr: float
     atomic: float
     start: float
     launch: float
@@ -78,6 +79,7 @@ def _rates(device: Device) -> _Rates:
         device["gm.vector_rate"] * rate,
         device["gm.fix_rate"] * rate,
         device.chip_rate(0.6) * rate,
+        device["gm.ddr_rate"] * rate,
         device["gm.atomic_factor"],
         device["launch.block_start"] * us,
         (device["launch.task"] + device["launch.gap"]) * us,
@@ -110,13 +112,16 @@ def _move(sums: _Sums, unit: str, nbytes: float, times: float, rate: float, late
     sums.nbytes += times * nbytes
 
 
-def _loads(structure: Structure, known: Terms, rates: _Rates, steps: float, sums: _Sums) -> None:
+def _loads(structure: Structure, known: Terms, rates: _Rates, steps: float, tasks: int, sums: _Sums) -> None:
     loops = set(structure.loops)
     for name in structure.loaded:
         dims = structure.graph.value(name).dims
+        size = structure.graph.size(dims) * structure.graph.value(name).itemsize
         times = steps if loops.intersection(dims) else 1.0
         for unit in {s.unit for s, _ in structure.readers.get(name, ())} or {"vector"}:
-            _move(sums, unit, known.nbytes(name), times, rates.cube if unit == "cube" else rates.vector, rates.latency)
+            side = rates.cube if unit == "cube" else rates.vector
+            missing = min(1.0, size / (known.nbytes(name) * times * tasks))  # first touches come from HBM
+            _move(sums, unit, known.nbytes(name), times, 1.0 / ((1.0 - missing) / side + missing / rates.ddr), rates.latency)
 
 
 def _stores(structure: Structure, known: Terms, rates: _Rates, steps: float, sums: _Sums) -> None:
@@ -143,11 +148,11 @@ def estimate(structure: Structure, kernel: Kernel, device: Device | None = None)
     device = device or load()
     rates, known, steps = _rates(device), terms(structure.tiling, device), visited(structure)
     sums = _Sums({"cube": 0.0, "vector": 0.0}, {"cube": 0.0, "vector": 0.0})
+    tasks = math.prod(structure.tiling.trips(d) for d in kernel.grid)
     _operations(structure, known, kernel.threads, steps, sums)
-    _loads(structure, known, rates, steps, sums)
+    _loads(structure, known, rates, steps, tasks, sums)
     _stores(structure, known, rates, steps, sums)
     _handoffs(structure, kernel, known, rates, steps, sums)
-    tasks = math.prod(structure.tiling.trips(d) for d in kernel.grid)
     busy = min(tasks, rates.cores)
     cube, vector = (sums.work[u] + sums.move[u] for u in ("cube", "vector"))
     chain = cube + vector - OVERLAP * min(cube, vector) + sums.handoff
