@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from click import Command, Context, Group
+from click.testing import CliRunner
 
 from fusion.cli.main import cli
+from fusion.plan import rules
 from tests import modules
 
 ROOT = Path(__file__).parents[1]
@@ -71,3 +73,21 @@ def find(words: list[str]) -> Command:
         command = below
     operator = command is cli and words and not words[0].startswith("-")
     return find(["plan"]) if operator else command
+
+
+def test_the_operator_of_the_walk_through_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "add_an_operator.md").read_text()
+    (tmp_path / "scale_rows.py").write_text(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0])
+    monkeypatch.chdir(tmp_path)
+    lines = [line for line in commands(page) if "--fast" in line]
+    assert lines
+    for line in lines:
+        result = CliRunner().invoke(cli, shlex.split(line)[1:])
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "out" / "scale_rows-1" / "host.py").is_file()
+
+
+def test_the_rules_of_the_walk_through_exist() -> None:
+    page = (ROOT / "docs" / "add_an_operator.md").read_text()
+    table = page[page.index("| refused by") : page.index("If no count works")]
+    assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", table)) <= {rule.__name__.replace("_", "-") for rule in rules.STRUCTURE_RULES}
