@@ -91,3 +91,8 @@ def test_the_rules_of_the_walk_through_exist() -> None:
     page = (ROOT / "docs" / "add_an_operator.md").read_text()
     table = page[page.index("| refused by") : page.index("If no count works")]
     assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", table)) <= {rule.__name__.replace("_", "-") for rule in rules.STRUCTURE_RULES}
+
+
+def test_every_benchmark_is_listed() -> None:
+    page = (ROOT / "benchmarks" / "README.md").read_text()
+    assert [f.name for f in (ROOT / "benchmarks").glob("*.py") if f"| `{f.name}` |" not in page] == []
