@@ -21,6 +21,7 @@ VECTOR_TILES = (16, 32, 64, 128)
 LONG_ROW = 512  # rows longer than this may come a few at a time
 FEW_ROWS = (1, 2, 8)
 FULL_CUBE = 512  # a dim of a contraction up to this size may be one tile
+WHOLE_ROW = 4096  # a row of Vector work up to this size is one tile: rows are what blocks share
 FULL_VECTOR = 8192  # the same where no contraction has it
 
 
@@ -71,16 +72,22 @@ def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
     limit = FULL_CUBE if cube else FULL_VECTOR
     if cube and full <= 256:
         return (full,) if full <= 128 else (128, full)
+    if not cube and full <= WHOLE_ROW and not _meets_later(graph, dim):
+        return (full,)
     sizes = {t for t in (CUBE_TILES if cube else VECTOR_TILES) if t < full}
     return tuple(sorted(sizes | ({full} if full <= limit else set()) | _few_rows(graph, dim, cube)))
 
 
+def _meets_later(graph: StageGraph, dim: str) -> set[str]:
+    """Dims declared behind `dim` that some stage has together with it: none if its elements lie next to each other."""
+    names = [d.name for d in graph.dims]
+    together = {d for s in graph.stages for d in graph.stage_dims(s.name) if dim in graph.stage_dims(s.name)}
+    return together & set(names[names.index(dim) + 1 :])
+
+
 def _few_rows(graph: StageGraph, dim: str, cube: bool) -> set[int]:
     """Small tiles for a dim of Vector work that meets long rows of another one."""
-    names = [d.name for d in graph.dims]
-    behind = names[names.index(dim) + 1 :]
-    shared = {d for s in graph.stages for d in graph.stage_dims(s.name) if dim in graph.stage_dims(s.name)}
-    long = any(d in shared and graph.dim(d).size > LONG_ROW for d in behind)
+    long = any(graph.dim(d).size > LONG_ROW for d in _meets_later(graph, dim))
     return {t for t in FEW_ROWS if t < graph.dim(dim).size} | {1} if long and not cube else set()
 
 
