@@ -33,6 +33,14 @@ CODES = ("ascendc", "pto", "both", "none")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.  [default: out/OPERATOR-N]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output, nothing else.")
 @click.option("--fast", is_flag=True, help="Neither lower, nor verify, nor compare with other counts of kernels.")
+@click.option(
+    "--rerank",
+    type=click.IntRange(1, 3),
+    default=3,
+    show_default=True,
+    metavar="K",
+    help="Simulate the K best estimates, take the fastest.",
+)
 @click.option("--no-verify", is_flag=True, help="Do not run the generated code on the CPU at a small shape.")
 def plan(
     operator: str,
@@ -48,6 +56,7 @@ def plan(
     out: Path | None,
     as_json: bool,
     fast: bool,
+    rerank: int,
     no_verify: bool,
 ) -> None:
     """Plan OPERATOR in N kernels, emit and lower them, and write sources, host wrapper and generated code to a folder.
@@ -70,6 +79,8 @@ def plan(
         chosen = planning.plan_from_file(graph, plan_file, device, target, check=pipeline == "default")
     else:
         chosen = planning.best_plan(graph, device, target, compare=not fast)
+        if rerank > 1 and not fast and target_code != "none":
+            chosen = planning.reranked(chosen, device, pipeline, rerank)
     prepared = planning.prepare(chosen.plan, pipeline, _printer(as_json) if print_between_passes else None)
     program = planning.program_of(prepared.plan)
     folder = out or Path("out") / f"{graph.name}-{len(program.kernels)}"
@@ -107,6 +118,7 @@ def _tell(
     from fusion.output.why import why
 
     reasons = why(summary, chosen.others, chosen.us, chosen.file)
+    reasons += [chosen.simulated] if chosen.simulated else []
     if as_json:
         import json
 

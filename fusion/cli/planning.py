@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +16,7 @@ from fusion.passes import AnyPass, parse_pipeline, run_pipeline
 from fusion.passes.check import plan_problems
 from fusion.plan.device import limits_of
 from fusion.plan.jsonform import from_json, to_json
-from fusion.plan.planner import Planner
+from fusion.plan.planner import KEEP, Planned, Planner
 from fusion.plan.store import recall, remember
 from fusion.plan.text import from_text
 from fusion.plan.types import Plan
@@ -34,6 +34,8 @@ class Chosen:
     others: dict[int, float | str] = field(default_factory=dict[int, "float | str"])
     us: float = 0.0  # estimated before passes, like the others
     file: str = ""
+    rivals: tuple[Plan, ...] = ()  # the next best plans with as many kernels, by the estimate
+    simulated: str = ""  # what simulating the rivals showed
 
 
 def plan_from_file(graph: StageGraph, path: Path, device: str, target: int | None, check: bool) -> Chosen:
@@ -55,29 +57,56 @@ def best_plan(graph: StageGraph, device: str, target: int | None, compare: bool)
     known = recall(question)
     if known:
         others = cast("dict[str, float | str]", known["others"])
-        return Chosen(from_json(str(known["plan"])), {int(n): o for n, o in others.items()}, float(str(known["us"])))
+        plan, *rivals = (from_json(text) for text in cast("list[str]", known["plans"]))
+        return Chosen(plan, {int(n): o for n, o in others.items()}, float(str(known["us"])), rivals=tuple(rivals))
     chosen = _best_plan(graph, device, target, compare)
-    remember(question, {"plan": to_json(chosen.plan), "others": chosen.others, "us": chosen.us})
+    plans = [to_json(p) for p in (chosen.plan, *chosen.rivals)]
+    remember(question, {"plans": plans, "others": chosen.others, "us": chosen.us})
     return chosen
+
+
+def reranked(chosen: Chosen, device: str, pipeline: str, count: int) -> Chosen:
+    """The fastest of the best `count` plans by simulation; the estimate's choice stands where nothing can be simulated."""
+    from fusion.compare.rerank import rerank
+    from fusion.device import load
+
+    plans = (chosen.plan, *chosen.rivals)[:count]
+    if len(plans) < 2:
+        return chosen
+    before: dict[Plan, Plan] = {}
+
+    def prepared(plan: Plan) -> Plan:
+        after = prepare(plan, pipeline, None).plan
+        before[after] = plan
+        return after
+
+    try:
+        ranked = rerank([Planned(p, 0.0, (), 0.0) for p in plans], load(device), prepared)
+    except FusionError as error:
+        return replace(chosen, simulated=f"not simulated: {error.what}")
+    times = ", ".join(f"{r.time.us:.0f}" for r in ranked)
+    text = f"the fastest of the {len(ranked)} best estimates when their code is simulated ({times} us)"
+    return replace(chosen, plan=before[ranked[0].plan], simulated=text)
 
 
 def _best_plan(graph: StageGraph, device: str, target: int | None, compare: bool) -> Chosen:
     planner = Planner(graph, limits_of(device), device)
     most = len(planner.atoms)
     if target is None:
-        found = planner.possible(tuple(range(1, most + 1)), 1)
+        found = planner.possible(tuple(range(1, most + 1)), KEEP)
         legal = [n for n in found if found[n]]
         if not legal:
             raise planner.impossible(1)
         target = min(legal, key=lambda n: (found[n][0].us, n))
     else:
         counts = [n for n in (target - 1, target, target + 1) if 1 <= n <= most] if compare and 1 <= target <= most else []
-        found = planner.possible(tuple(counts), 1) if target in counts else planner.plans((target,), 1)
+        found = planner.possible(tuple(counts), KEEP) if target in counts else planner.plans((target,), KEEP)
         if not found[target]:
             raise planner.impossible(target)
     near = (n for n in (target - 1, target + 1) if n in found and compare)
     others: dict[int, float | str] = {n: found[n][0].us if found[n] else planner.impossible(n).what for n in near}
-    return Chosen(found[target][0].plan, others, found[target][0].us)
+    best, *rivals = found[target]
+    return Chosen(best.plan, others, best.us, rivals=tuple(r.plan for r in rivals))
 
 
 # ---- passes
