@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass, field
 
 from fusion.emit.expr import tile_limits
-from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gm_tensor
+from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gm_tensor, sliced
 from fusion.emit.program import GmParam, Line, ParamRole, Scope, TileBuffer
 from fusion.graph import Affine, Op, Stage, Value
+from fusion.graph.slices import Slice
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import FRACTAL, Tiling
 from fusion.plan.types import Handoff, Kernel, Level
@@ -40,7 +41,8 @@ class KernelBuilder:
     buffers: dict[str, TileBuffer] = field(default_factory=dict[str, TileBuffer])
     lines: dict[Level, list[Line]] = field(default_factory=lambda: {level: list[Line]() for level in LEVELS})
     closing: list[Line] = field(default_factory=list[Line])  # the last lines of an iteration
-    tensors: dict[str, GmTensor] = field(default_factory=dict[str, GmTensor])
+    tensors: dict[tuple[str, Slice | None], GmTensor] = field(default_factory=dict[tuple[str, Slice | None], GmTensor])
+    labels: dict[tuple[str, Slice | None], str] = field(default_factory=dict[tuple[str, Slice | None], str])
 
     # ---- lines
 
@@ -97,31 +99,32 @@ class KernelBuilder:
 
     # ---- GM
 
-    def param(self, value: Value, role: ParamRole, name: str = "") -> GmTensor:
-        """The GM tensor of a value, as a parameter of the kernel."""
-        if value.name not in self.tensors:
-            tensor = gm_tensor(self.tiling, value, self.lane_dim(value.name))
-            self.tensors[value.name] = tensor
-            label = name or value.name
-            self.params[label] = GmParam(label, tensor.shape, value.dtype, role, value.name)
-        return self.tensors[value.name]
-
-    def param_name(self, value: str) -> str:
-        return next(p.name for p in self.params.values() if p.value == value)
+    def param(self, value: Value, role: ParamRole, name: str = "", part: Slice | None = None) -> GmTensor:
+        """The GM tensor of a value, as a parameter of the kernel; one more for a part of it, which has other tiles."""
+        key = (value.name, part)
+        if key not in self.tensors:
+            tiling = sliced(self.tiling, part) if part else self.tiling
+            tensor = self.tensors[key] = gm_tensor(tiling, value, self.lane_dim(value.name))
+            label = name or (f"{value.name}_{part.into}" if part else value.name)
+            while label in self.params:
+                label = f"{label}_part"
+            self.labels[key] = label
+            self.params[label] = GmParam(label, tensor.shape, value.dtype, role, value.name, tensor.order, bool(tensor.lanes))
+        return self.tensors[key]
 
     def lane_dim(self, value: str) -> str:
         """The tiled dim that an atomic Vector sum leaves in lanes for the host."""
         return lane_dim(self.structure, value)
 
-    def region(self, value: Value, split: str = "") -> str:
-        """The text of the GM region that holds the current tile of a value."""
-        tensor = self.tensors[value.name]
-        name = self.param_name(value.name)
+    def region(self, value: Value, split: str = "", part: Slice | None = None, lanes: str = "") -> str:
+        """The text of the GM region that holds the current tile of a value; `lanes` is the part of a last axis of copies."""
+        tensor = self.tensors[value.name, part]
+        name = self.labels[value.name, part]
         if tensor.packed:
             return f"{name}[{', '.join(self.packed_indices(value, tensor.packed, split))}]"
-        parts = [self.axis_text(axis, split) for axis in tensor.axes if axis]
+        parts = [self.axis_text(axis, split, part) for axis in tensor.axes if axis]
         if tensor.lanes:
-            parts.append(self.lane_text(value.name, split))
+            parts.append(lanes or self.lane_text(value.name, split))
         return f"{name}[{', '.join(parts)}]"
 
     def place(self, value: Value, split: str = "") -> str:
@@ -129,10 +132,14 @@ class KernelBuilder:
         name, _, parts = self.region(value, split).partition("[")
         return f"{name}[{', '.join(p.split(':')[0].strip() for p in parts.removesuffix(']').split(', '))}]"
 
-    def axis_text(self, axis: tuple[str, ...], split: str) -> str:
-        starts = {d: self.rows_text(d, split) for d in axis}
+    def axis_text(self, axis: tuple[str, ...], split: str, part: Slice | None = None) -> str:
+        names = {d: part.into if part and d == part.dim else d for d in axis}
+        starts = {d: self.rows_text(names[d], split) for d in axis}
+        if part and part.start and part.dim in starts:
+            shift, at = str(part.start), starts[part.dim]
+            starts[part.dim] = shift if at == "0" else f"{at} + {shift}"
         start = flat_index(self.tiling, axis, starts)
-        tiled = [d for d in axis if self.tiling.is_matrix(d)]
+        tiled = [names[d] for d in axis if self.tiling.is_matrix(names[d])]
         if not tiled:
             return start
         extent = self.extent_text(tiled[-1], split)

@@ -68,8 +68,10 @@ class CubeEmitter:
         if found:
             return found
         tile = self.b.tile(value, "l1")
-        self.b.param(value, "input")
-        self.b.add(at, stage.name, f"T.copy({self.b.region(value)}, {tile.name})")
+        part = self.b.tiling.graph.slices.get(value.name)
+        source = self.b.tiling.graph.value(part.source) if part else value
+        self.b.param(source, "input", part=part)
+        self.b.add(at, stage.name, f"T.copy({self.b.region(source, part=part)}, {tile.name})")
         self.l1[(value.name, at)] = tile
         return tile
 

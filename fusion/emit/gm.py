@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from fusion.graph import Value
+from fusion.graph.slices import Slice
 from fusion.plan.masks import Bound, bound, skippable, tile_range
 from fusion.plan.tiling import Tiling
 
@@ -57,12 +58,17 @@ class GmTensor:
     packed: Band | None = None
     lanes: int = 0
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The dims in the order in which they are stored."""
+        return tuple(d for axis in self.axes for d in axis)
+
 
 def gm_tensor(tiling: Tiling, value: Value, lane_dim: str = "") -> GmTensor:
     """How kernels see a value. `lane_dim` is the tiled dim that an atomic sum leaves to the host to finish."""
     graph = tiling.graph
     if not tiling.shape(value.name):
-        lanes = tiling.tile(lane_dim) if lane_dim else LANES
+        lanes = tiling.tile(lane_dim) if lane_dim else max(LANES, *(t for _, t in tiling.tiles))
         axes = value.layout if value.role != "intermediate" else tuple((d,) for d in value.dims)
         return GmTensor(value, (*(graph.size(a) for a in axes), lanes), (*axes, ()), None, lanes)
     packed = band(tiling, value)
@@ -72,12 +78,37 @@ def gm_tensor(tiling: Tiling, value: Value, lane_dim: str = "") -> GmTensor:
         shape = (*(graph.size((d,)) for d in units), *tiles)
         return GmTensor(value, shape, tuple((d,) for d in units), packed)
     if value.role == "intermediate":
-        ordered = (*(d for d in value.dims if not tiling.is_matrix(d)), *tiling.shape(value.name))
-        return GmTensor(value, tuple(graph.size((d,)) for d in ordered), tuple((d,) for d in ordered))
+        return as_matrix(tiling, value)
     return _external(tiling, value)
 
 
+def arranged(tiling: Tiling, value: Value) -> bool:
+    """Whether the host has to reorder a caller's tensor, since its tiles would not be rows of elements that lie next to each other."""
+    matrix, size = tiling.shape(value.name), {d.name: d.size for d in tiling.graph.dims}
+    behind = value.dims[value.dims.index(matrix[-1]) + 1 :]
+    inside = [(axis, d) for axis in value.layout for d in axis if d in matrix]
+    inner = any(size[x] > 1 and x not in matrix for axis, d in inside for x in axis[axis.index(d) + 1 :])
+    tails = any(tiling.has_tail(d) and any(size[x] > 1 for x in axis if x != d) for axis, d in inside)
+    return inner or tails or any(size[d] > 1 for d in behind)
+
+
+def as_matrix(tiling: Tiling, value: Value) -> GmTensor:
+    """A value as matrices: all other dims first, each on its own."""
+    ordered = (*(d for d in value.dims if not tiling.is_matrix(d)), *tiling.shape(value.name))
+    return GmTensor(value, tuple(tiling.graph.size((d,)) for d in ordered), tuple((d,) for d in ordered))
+
+
+def sliced(tiling: Tiling, part: Slice) -> Tiling:
+    """The tiling under which the source of a slice has the tiles of the slice."""
+    tiles = {d: t for d, t in tiling.tiles if d != part.dim}
+    if tiling.is_matrix(part.into):
+        tiles[part.dim] = tiling.tile(part.into)
+    return Tiling(tiling.graph, tuple(tiles.items()))
+
+
 def _external(tiling: Tiling, value: Value) -> GmTensor:
+    if arranged(tiling, value):
+        return as_matrix(tiling, value)
     matrix = tiling.shape(value.name)
     first = next(i for i, axis in enumerate(value.layout) if matrix[0] in axis)
     keep = first + 1 if len(matrix) == 2 and matrix[1] not in value.layout[first] else first

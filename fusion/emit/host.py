@@ -96,15 +96,26 @@ class _Host:
         """The tensor for a parameter, allocated or given lanes where there is none yet."""
         if not p.value:
             return self.allocate(p.name, p.shape, p.dtype)
-        lanes = not Tiling(self.plan.graph, self.plan.tiles).shape(p.value)
+        lanes = p.lanes
         if made_here:
             return self.result_tensor(p, lanes)
         if not lanes:
-            return self.held[p.value]
+            return self.held[p.value] if p.value in self.packed or p.order == self.order[p.value] else self.arranged(p)
         if p.value not in self.padded:
             self.padded[p.value] = self.named(f"{p.value}_lanes", p.shape)
             self.steps.append(Lanes(self.padded[p.value], self.held[p.value], p.shape[-1]))
         return self.padded[p.value]
+
+    def arranged(self, p: GmParam) -> str:
+        """A tensor with its axes in the order that a kernel wants, copied once."""
+        key = f"{p.value} {' '.join(p.order)}"
+        if key not in self.padded:
+            graph, have = self.plan.graph, self.order[p.value]
+            split = tuple(graph.dim(d).size for d in have)
+            made = self.padded[key] = self.named(f"{p.value}_by_{'_'.join(p.order)}", tuple(graph.dim(d).size for d in p.order))
+            order = tuple(have.index(d) for d in p.order)
+            self.steps.append(Reorder(made, self.held[p.value], split, order, self.shapes[made], dense=True))
+        return self.padded[key]
 
     def result_tensor(self, p: GmParam, lanes: bool) -> str:
         value = self.plan.graph.value(p.value)

@@ -41,7 +41,10 @@ class SumLanes:
 
 @dataclass(frozen=True)
 class Reorder:
-    """`source` seen as `split`, its axes permuted to `order`, then seen as `shape`, of which `crop` is kept (the tails of tiles go)."""
+    """`source` seen as `split`, its axes permuted to `order`, then seen as `shape`, of which `crop` is kept (the tails of tiles go).
+
+    A kernel's argument is `dense`: copied, so that its elements lie in order.
+    """
 
     name: str
     source: str
@@ -49,6 +52,7 @@ class Reorder:
     order: tuple[int, ...]
     shape: Shape
     crop: Shape = ()
+    dense: bool = False
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ def _made(step: Step, env: Tensors) -> torch.Tensor:
         return env[step.source].sum(-1)
     if isinstance(step, Reorder):
         whole = env[step.source].reshape(step.split).permute(step.order).reshape(step.shape)
-        return whole[tuple(slice(n) for n in step.crop)] if step.crop else whole
+        whole = whole[tuple(slice(n) for n in step.crop)] if step.crop else whole
+        return whole.contiguous() if step.dense else whole
     assert isinstance(step, Apply)
     return applied(step, env)
 

@@ -16,13 +16,18 @@ DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int32": 4, "uint8": 1
 
 @dataclass(frozen=True)
 class GmParam:
-    """A parameter of a kernel. `value` is the graph value it holds ("" for what only synchronizes)."""
+    """A parameter of a kernel. `value` is the graph value it holds ("" for what only synchronizes).
+
+    `order` lists the value's dims as the kernel sees them, `lanes` says that a last axis of copies follows.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     role: ParamRole
     value: str = ""
+    order: tuple[str, ...] = ()
+    lanes: bool = False
 
     @property
     def nbytes(self) -> int:

@@ -51,11 +51,16 @@ class VectorEmitter:
         if level == "epilogue":
             self.expire()
         value = self.b.tiling.graph.value(op.out)
+        if op.out in self.b.tiling.graph.silent or (op.out in self.b.tiling.graph.slices and not self.leaves(op.out)):
+            return  # loaded where it is used
         if not self.b.tiling.shape(op.out) and OPS[op.fn].form != "reduce":
             return  # a number for each block: worked out as a vector where it meets a tile
         self.b.add(level, stage.name, f"# {formula(op)}")
         form = OPS[op.fn].form
-        if form == "reduce":
+        if op.out in self.b.tiling.graph.slices:
+            loaded = self.fetch(stage, op.out, self.b.tiling.shape(op.out), "", level)
+            self.finish(stage, op, value, self.copied(stage, value, loaded, level), "", level)
+        elif form == "reduce":
             self.reduce(stage, op, value, level)
         else:
             self.map(stage, op, value, level)
@@ -174,18 +179,13 @@ class VectorEmitter:
         tile = self.new(v, dims, split, at, use="in")
         if at != level:
             self.kept.add(tile.name)
-        self.b.param(v, "input")
-        region = self.b.region(v, split) if dims and self.b.tiling.shape(v.name) else self.lane_region(v, dims, split)
-        self.b.add(at, stage.name, f"T.copy({region}, {tile.name})")
+        part = self.b.tiling.graph.slices.get(v.name)
+        source = self.b.tiling.graph.value(part.source) if part else v
+        self.b.param(source, "input", part=part)
+        lanes = f"0:{self.b.extent_text(dims[0], split)}" if dims else "0:16"
+        self.b.add(at, stage.name, f"T.copy({self.b.region(source, split, part, lanes)}, {tile.name})")
         self.tiles[(v.name, split, dims)] = tile
         return tile
-
-    def lane_region(self, v: Value, dims: tuple[str, ...], split: str) -> str:
-        """A value without tiled dims as a vector as long as the tile that it meets."""
-        tensor = self.b.tensors[v.name]
-        parts = [self.b.axis_text(axis, split) for axis in tensor.axes if axis]
-        extent = self.b.extent_text(dims[0], split) if dims else "16"
-        return f"{self.b.param_name(v.name)}[{', '.join([*parts, f'0:{extent}'])}]"
 
     def take_over(self, stage: Stage, v: Value, split: str, level: Level) -> Tile:
         """Cube -> Vector: this core's part of the Cube's tile."""
@@ -439,14 +439,13 @@ class VectorEmitter:
         if self.b.structure.accumulates(stage, op):
             out = self.accumulate(stage, op, value, out, level)
         elif out is tile and not self.b.lane_dim(value.name):
-            out = self.copied(stage, op, value, tile, level)
+            out = self.copied(stage, value, tile, level)
         if self.b.lane_dim(value.name):
             self.store(stage, value, out, split, "epilogue" if self.b.structure.accumulates(stage, op) else level)
             return
         self.finish(stage, op, value, out, split, level)
 
-    def copied(self, stage: Stage, op: Op, value: Value, tile: Tile, level: Level) -> Tile:
-        del op
+    def copied(self, stage: Stage, value: Value, tile: Tile, level: Level) -> Tile:
         out = self.new(value, tile.dims, tile.split, level, use=self.use(value.name))
         self.b.add(level, stage.name, f"T.copy({tile.name}, {out.name})")
         return out

@@ -174,7 +174,8 @@ def _reordered(host: HostProgram, step: Reorder) -> str:
         text += f".reshape({_tuple(step.split)})" if dict(host.shapes)[step.source] != step.split else ""
         text += f".permute({_tuple(step.order)})"
     crop = f"[{', '.join(f':{n}' for n in step.crop)}]" if step.crop else ""
-    return f"{text}.reshape({_tuple(step.shape)}){crop}"
+    whole = f".reshape({_tuple(step.shape)})" if not step.dense or len(step.shape) != len(step.order) else ""
+    return f"{text}{whole}{crop}{'.contiguous()' if step.dense else ''}"
 
 
 def _applied(host: HostProgram, step: Apply) -> str:

@@ -10,6 +10,7 @@ from functools import cached_property
 import networkx as nx
 
 from fusion.errors import FusionError, did_you_mean
+from fusion.graph.slices import Slice, find_silent, find_slices
 from fusion.graph.types import Carry, Dim, Op, Stage, Value
 
 
@@ -118,11 +119,22 @@ class StageGraph:
     def outputs(self) -> tuple[Value, ...]:
         return tuple(v for v in self.values if v.role == "output")
 
+    @cached_property
+    def slices(self) -> dict[str, Slice]:
+        """Gathers that are plain addressing, by the value that they give."""
+        return find_slices(self)
+
+    @cached_property
+    def silent(self) -> frozenset[str]:
+        """Index values that only say where slices are."""
+        return find_silent(self, self.slices)
+
     def op_dims(self, op: Op) -> tuple[str, ...]:
         """All dims an operation runs over: those of its operands, then those of its result that are new."""
         found = self._op_dims.get(op.out)
         if found is None:
-            dims = dict.fromkeys(d for a in op.reads for d in self.value(a).dims)
+            reads = () if op.out in self.slices else op.reads
+            dims = dict.fromkeys(d for a in reads for d in self.value(a).dims)
             found = self._op_dims[op.out] = tuple(dims | dict.fromkeys(self.value(op.out).dims))
         return found
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import networkx as nx
 
+from fusion.emit.gm import band
 from fusion.emit.tile_ops import TILE_OPS
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
@@ -159,6 +160,8 @@ def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
 
 def has_tile_code(s: Structure) -> Iterator[tuple[str, str]]:
     for out, (stage, op) in s.made.items():
+        if out in s.graph.slices or out in s.graph.silent:
+            continue
         if TILE_OPS[op.fn] is None:
             yield stage.name, f"{out} = {op.fn} has no tile code yet"
         elif s.graph.value(out).dtype in ("int32", "int64", "int8"):
@@ -171,7 +174,7 @@ def sums_leave_a_row(s: Structure) -> Iterator[tuple[str, str]]:
         if OPS[op.fn].form == "reduce" and any(s.tiling.is_matrix(d) for d in op.over) and not s.tiling.shape(out):
             if not s.lane_dim(out):
                 yield stage.name, f"{out} is a single number for each tile"
-        elif not s.tiling.shape(out) and OPS[op.fn].form != "reduce" and (out in s.stored or not _meets_tiles(s, out)):
+        elif out not in s.graph.silent and not s.tiling.shape(out) and OPS[op.fn].form != "reduce" and (out in s.stored or not _meets_tiles(s, out)):
             yield (
                 stage.name,
                 f"{out} has no tiled dim (dims: {' '.join(s.graph.value(out).dims)}): it can only be used with tiles of its kernel",
@@ -184,20 +187,14 @@ def _meets_tiles(s: Structure, value: str) -> bool:
     return bool(readers) and all(s.tiling.shape(r) or _meets_tiles(s, r) for r in readers)
 
 
-def loads_are_rows(s: Structure) -> Iterator[tuple[str, str]]:
-    """A tile in GM is rows of elements that lie next to each other."""
-    for name in (*s.loaded, *s.stored):
-        value = s.graph.value(name)
-        tiled = s.tiling.shape(name)
-        if value.role == "intermediate" or not tiled:
-            continue
-        last = tiled[-1]
-        behind = value.dims[value.dims.index(last) + 1 :]
-        if any(s.graph.dim(d).size > 1 for d in behind):
-            yield name, f"its innermost tiled dim {last} has {' '.join(behind)} behind it: elements are not next to each other"
-        for axis in value.layout:
-            for d in (d for d in axis if d in tiled and s.tiling.has_tail(d) and len(axis) > 1):
-                yield name, f"{d}={s.graph.dim(d).size} shares an axis with other dims and is no multiple of its tile {s.tiling.tile(d)}"
+def slices_are_loaded(s: Structure) -> Iterator[tuple[str, str]]:
+    """A part of a tensor is a matter of where it is loaded from: it must be in GM, and not stored tile by tile."""
+    for out in s.made:
+        part = s.graph.slices.get(out)
+        if part and part.source in s.made:
+            yield s.made[out][0].name, f"{out} is a part of {part.source}, which stage {s.made[part.source][0].name} of the same kernel makes"
+        elif part and band(s.tiling, s.graph.value(part.source)):
+            yield s.made[out][0].name, f"{out} is a part of {part.source}, which is stored tile by tile"
 
 
 STRUCTURE_RULES: tuple[StructureRule, ...] = (
@@ -216,7 +213,7 @@ STRUCTURE_RULES: tuple[StructureRule, ...] = (
     no_cube_to_cube,
     one_crossing_each,
     sums_leave_a_row,
-    loads_are_rows,
+    slices_are_loaded,
 )
 
 

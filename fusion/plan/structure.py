@@ -130,7 +130,7 @@ class Structure:
     def unit(self, value: str) -> Unit | None:
         """The unit that makes a value inside of the kernel; None if it comes from GM."""
         source = self.source(value)
-        if source not in self.made:
+        if source not in self.made or source in self.graph.slices:
             return None
         return "cube" if source in self.absorbed else self.made[source][0].unit
 
@@ -267,7 +267,7 @@ class Structure:
 
     def takes_tiles(self, value: str) -> bool:
         """Whether the operation behind a value works on tiles: a number for each block goes where it is used."""
-        return any(self.tiling.is_matrix(d) for d in self.graph.op_dims(self.made[value][1]))
+        return value not in self.graph.silent and any(self.tiling.is_matrix(d) for d in self.graph.op_dims(self.made[value][1]))
 
     def _split_dim(self, members: list[str]) -> str | None:
         dims = dict.fromkeys(d for o in members for d in self.graph.op_dims(self.made[o][1]) if self.tiling.is_matrix(d))
