@@ -40,6 +40,7 @@ class KernelBuilder:
     params: dict[str, GmParam] = field(default_factory=dict[str, GmParam])
     buffers: dict[str, TileBuffer] = field(default_factory=dict[str, TileBuffer])
     lines: dict[Level, list[Line]] = field(default_factory=lambda: {level: list[Line]() for level in LEVELS})
+    relays: dict[str, str] = field(default_factory=dict[str, str])  # the buffer that a relay starts from, or ends in, by value
     closing: list[Line] = field(default_factory=list[Line])  # the last lines of an iteration
     tensors: dict[tuple[str, Slice | None], GmTensor] = field(default_factory=dict[tuple[str, Slice | None], GmTensor])
     labels: dict[tuple[str, Slice | None], str] = field(default_factory=dict[tuple[str, Slice | None], str])

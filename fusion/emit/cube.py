@@ -81,8 +81,11 @@ class CubeEmitter:
         found = self.l1.get((value.name, at))
         if found:
             return found
-        tile = self.b.tile(value, "l1")
-        self.b.add(at, stage.name, f"T.copy({self.b.handoff_region(handoff, value)}, {tile.name})")
+        if handoff.kind == "relay":
+            tile = Tile(self.b.buffers[self.b.relays[value.name]], self.b.tiling.shape(value.name))
+        else:
+            tile = self.b.tile(value, "l1")
+            self.b.add(at, stage.name, f"T.copy({self.b.handoff_region(handoff, value)}, {tile.name})")
         self.l1[(value.name, at)] = tile
         return tile
 
@@ -90,7 +93,9 @@ class CubeEmitter:
         """The complete accumulator goes to the Vector unit, to GM, or both."""
         tile, v = self.l0c[value], self.b.tiling.graph.value(value)
         handoff = self.b.handoff(value)
-        if handoff:
+        if handoff and handoff.kind == "relay":
+            self.b.relays[value] = tile.name
+        elif handoff:
             self.b.add(level, stage.name, f"T.copy({tile.name}, {self.b.handoff_region(handoff, v)})")
         for cast_stage, cast_op in self.b.structure.readers.get(value, ()):
             if cast_op.out in self.b.structure.absorbed:

@@ -191,8 +191,13 @@ class VectorEmitter:
         """Cube -> Vector: this core's part of the Cube's tile."""
         handoff = self.b.handoff(v.name)
         assert handoff is not None, f"no handoff for {v.name}"
-        tile = self.new(v, self.b.tiling.shape(v.name), split, level, use="in")
-        self.b.add(level, stage.name, f"T.copy({self.b.handoff_region(handoff, v, split)}, {tile.name})")
+        dims = self.b.tiling.shape(v.name)
+        if handoff.kind == "relay":  # the compiler puts the copy before the first use of the buffer, whatever that is for
+            tile = self.kept_tile(v, dims, split, f"{v.name}_ub")
+        else:
+            tile = self.new(v, dims, split, level, use="in")
+        source = self.b.relays[v.name] if handoff.kind == "relay" else self.b.handoff_region(handoff, v, split)
+        self.b.add(level, stage.name, f"T.copy({source}, {tile.name})")
         self.tiles[(v.name, split, tile.dims)] = tile
         if handoff.free:
             self.tell_free(stage, handoff, tile, level)
@@ -478,11 +483,18 @@ class VectorEmitter:
         done: Level = "epilogue" if self.b.structure.complete_after_loop(value.name) else level
         out = self.leaving(stage, value, out, split, done)
         if handoff and handoff.direction == "vector->cube":
-            self.b.add(level, stage.name, f"T.copy({out.name}, {self.b.handoff_region(handoff, value, split)})")
+            self.b.add(level, stage.name, f"T.copy({out.name}, {self.way_to_cube(handoff, value, split)})")
             if handoff.free:
                 self.wait_free(stage, handoff)
         if value.name in self.b.structure.stored and not (handoff and self.b.through_global(handoff)):
             self.store(stage, value, out, split, done)
+
+    def way_to_cube(self, handoff: Handoff, value: Value, split: str) -> str:
+        """Where a tile for the Cube goes: a workspace, or by the compiler's relay straight to the L1 buffer."""
+        if handoff.kind == "workspace":
+            return self.b.handoff_region(handoff, value, split)
+        self.b.relays[value.name] = self.b.tile(value, "l1").name
+        return self.b.relays[value.name]
 
     def leaving(self, stage: Stage, value: Value, out: Tile, split: str, level: Level) -> Tile:
         """The tile that goes to GM: a copy if Vector operations read the value afterwards.

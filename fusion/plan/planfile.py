@@ -8,7 +8,7 @@ kernel fwd: qk softmax pv         a launch with its stages, in any order; furthe
   persistent [no]                 one block per core, or per task
   threads 2                       Vector cores that share a tile
   workspace s as workspace_s slots 1 free      a value handed between Cube and Vector: `slots each` has a tile for every iteration
-  relay p                         the same through the compiler's own workspace
+  relay p                         the same through the compiler's own workspace (threads 1)
   place p ub                      where a value lives: checked, not chosen
 host: cast_dk                     stages that the host runs
 note TEXT                         kept with the plan

@@ -174,11 +174,15 @@ def sums_leave_a_row(s: Structure) -> Iterator[tuple[str, str]]:
         if OPS[op.fn].form == "reduce" and any(s.tiling.is_matrix(d) for d in op.over) and not s.tiling.shape(out):
             if not s.lane_dim(out):
                 yield stage.name, f"{out} is a single number for each tile"
-        elif out not in s.graph.silent and not s.tiling.shape(out) and OPS[op.fn].form != "reduce" and (out in s.stored or not _meets_tiles(s, out)):
+        elif not s.tiling.shape(out) and OPS[op.fn].form != "reduce" and _must_be_tiles(s, out):
             yield (
                 stage.name,
                 f"{out} has no tiled dim (dims: {' '.join(s.graph.value(out).dims)}): it can only be used with tiles of its kernel",
             )
+
+
+def _must_be_tiles(s: Structure, value: str) -> bool:
+    return value not in s.graph.silent and (value in s.stored or not _meets_tiles(s, value))
 
 
 def _meets_tiles(s: Structure, value: str) -> bool:
@@ -192,7 +196,8 @@ def slices_are_loaded(s: Structure) -> Iterator[tuple[str, str]]:
     for out in s.made:
         part = s.graph.slices.get(out)
         if part and part.source in s.made:
-            yield s.made[out][0].name, f"{out} is a part of {part.source}, which stage {s.made[part.source][0].name} of the same kernel makes"
+            maker = s.made[part.source][0].name
+            yield s.made[out][0].name, f"{out} is a part of {part.source}, which stage {maker} of the same kernel makes"
         elif part and band(s.tiling, s.graph.value(part.source)):
             yield s.made[out][0].name, f"{out} is a part of {part.source}, which is stored tile by tile"
 
@@ -316,6 +321,15 @@ def slots_do_not_flood(s: Structure, kernel: Kernel, limits: Limits) -> Iterator
             yield h.value, f"{h.name} may be set {trips} times before it is waited for, a flag counts to {limits.flag_depth}"
 
 
+def relays_are_plain(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """The compiler's relay moves a whole tile on one slot: for one Vector core, without a copy in GM that other kernels read."""
+    for h in (h for h in kernel.handoffs if h.kind == "relay"):
+        if kernel.threads != 1:
+            yield h.value, f"goes by relay, but {kernel.threads} Vector cores share its tile by rows; use threads 1 or a workspace"
+        elif h.slots != 1 or h.free or h.value in s.stored:
+            yield h.value, "goes by relay, which has one slot and no free handoff, and is not kept in GM; use a workspace"
+
+
 def tasks_are_ordered(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """A persistent block uses its slots, and counts its flags, again in the next task: a way back must hold the writer."""
     hands = _hands(s, kernel) if kernel.persistent else []
@@ -361,6 +375,7 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     single_slots_are_ordered,
     slots_do_not_flood,
     tasks_are_ordered,
+    relays_are_plain,
     vector_cores_agree,
     cube_tiles_fit,
 )

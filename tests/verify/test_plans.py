@@ -46,6 +46,25 @@ def test_and_really_races(graph: StageGraph) -> None:
     assert {race.first.stage, race.second.stage} <= {"qk", "softmax"} if race.first and race.second else False
 
 
+def _with_relays(threads: int) -> str:
+    text = files("kernels").joinpath("plans/gqa_sink_bwd-4.plan").read_text()
+    head = "kernel fwd: fwd_qk fwd_softmax fwd_pv fwd_rescale fwd_finish\n"
+    assert head in text
+    return text.replace(head, head + f"  threads {threads}\n  relay fs\n  relay fp_cast\n  relay pv\n")
+
+
+def test_the_compilers_relays_carry_the_forward(graph: StageGraph) -> None:
+    plan = from_text(_with_relays(1), graph)
+    found = verify_plan(plan, random_inputs(graph, Draw()))
+    assert not found.errors and found.outputs["O"].passed and found.outputs["lse"].passed
+    assert {p.memory for p in plan.kernels[0].placements if p.value in ("fs", "fp_cast", "pv")} == {"relay"}
+
+
+def test_relays_between_two_vector_cores_are_refused(graph: StageGraph) -> None:
+    with pytest.raises(FusionError, match=r"fs: goes by relay, but 2 Vector cores share its tile.*relays-are-plain"):
+        from_text(_with_relays(2), graph)
+
+
 def test_numbers_that_do_not_fit_are_called_wrong(graph: StageGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     """The golden of something else: nothing races, and nothing agrees."""
     from fusion.graph import evaluate as golden
