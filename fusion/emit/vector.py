@@ -192,11 +192,9 @@ class VectorEmitter:
         handoff = self.b.handoff(v.name)
         assert handoff is not None, f"no handoff for {v.name}"
         dims = self.b.tiling.shape(v.name)
-        if handoff.kind == "relay":  # the compiler puts the copy before the first use of the buffer, whatever that is for
-            tile = self.kept_tile(v, dims, split, f"{v.name}_ub")
-        else:
-            tile = self.new(v, dims, split, level, use="in")
-        source = self.b.relays[v.name] if handoff.kind == "relay" else self.b.handoff_region(handoff, v, split)
+        relay = handoff.kind == "relay"  # the compiler copies before the first use of the buffer: it must have no other
+        tile = self.kept_tile(v, dims, split, f"{v.name}_ub") if relay else self.new(v, dims, split, level, use="in")
+        source = self.b.relays[v.name] if relay else self.b.handoff_region(handoff, v, split)
         self.b.add(level, stage.name, f"T.copy({source}, {tile.name})")
         self.tiles[(v.name, split, tile.dims)] = tile
         if handoff.free:
