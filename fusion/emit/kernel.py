@@ -15,7 +15,7 @@ from fusion.plan.structure import Structure
 from fusion.plan.tiling import Tiling
 from fusion.plan.types import Kernel
 
-HEADER = '''import tilelang
+HEADER = """import tilelang
 import tilelang.language as T
 
 pass_configs = {
@@ -24,7 +24,7 @@ pass_configs = {
     tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
     tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
 }
-'''
+"""
 
 
 def emit_kernel(tiling: Tiling, kernel: Kernel, cores: int) -> KernelProgram:
@@ -60,7 +60,7 @@ def fill(structure: Structure, kernel: Kernel, cores: int) -> KernelBuilder:
             vector.open_states()
             opened = True
         leaves = level == "epilogue" or (not stage.scan and any(r in structure.nexts for r in op.reads))
-        if opened and not closed and leaves:
+        if opened and not closed and leaves and structure.loops:
             vector.close_states()
             vector.last_use.update(at_end)
             closed = True
@@ -68,7 +68,7 @@ def fill(structure: Structure, kernel: Kernel, cores: int) -> KernelBuilder:
             cube.emit(stage, op, level)
         else:
             vector.emit(stage, op, level, position)
-    if opened and not closed:
+    if opened and not closed and structure.loops:
         vector.close_states()
     if builder.closing:
         builder.lines["body"] += [Line("# wait until the tiles of this iteration have been read", ""), *builder.closing]

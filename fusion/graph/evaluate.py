@@ -37,7 +37,11 @@ def external_shape(graph: StageGraph, value: Value) -> tuple[int, ...]:
 
 
 def evaluate(
-    graph: StageGraph, inputs: Mapping[str, torch.Tensor], precision: Precision = "golden", scan_step: int | None = None, by_phase: bool = False
+    graph: StageGraph,
+    inputs: Mapping[str, torch.Tensor],
+    precision: Precision = "golden",
+    scan_step: int | None = None,
+    by_phase: bool = False,
 ) -> dict[str, torch.Tensor]:
     """Outputs by name, in the caller's layout. Raises FusionError for a missing input or a wrong shape."""
     return {v.name: external(graph, v, env) for env in [evaluate_all(graph, inputs, precision, scan_step, by_phase)] for v in graph.outputs}
@@ -48,7 +52,11 @@ def external(graph: StageGraph, value: Value, env: Mapping[str, torch.Tensor]) -
 
 
 def evaluate_all(
-    graph: StageGraph, inputs: Mapping[str, torch.Tensor], precision: Precision = "golden", scan_step: int | None = None, by_phase: bool = False
+    graph: StageGraph,
+    inputs: Mapping[str, torch.Tensor],
+    precision: Precision = "golden",
+    scan_step: int | None = None,
+    by_phase: bool = False,
 ) -> dict[str, torch.Tensor]:
     """Every value by name over its dims: what a test compares step by step."""
     evaluator = _Evaluator(graph, precision)

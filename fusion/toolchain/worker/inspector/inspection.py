@@ -107,5 +107,5 @@ def run(job: dict, folder: Path) -> None:
     module = _module(path, text)
     (folder / "step").write_text("the file's own code", encoding="utf-8")
     result["stopped"] = _execute(module, path, text, job["seconds"])
-    recorder.collect(module, request.get("kernel", ""), _tuples(request.get("args", {})))
+    recorder.collect(module, request.get("kernel", ""), dict(_tuples(request.get("args", {}))))
     write()

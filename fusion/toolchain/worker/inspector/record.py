@@ -39,7 +39,7 @@ def _first_config(configs) -> dict:
     """The autotuner's first configuration; its list may be made by a function."""
     try:
         listed = configs() if callable(configs) else configs
-        return dict(next(iter(listed)))
+        return dict(next(iter(listed)))  # pyright: ignore[reportCallIssue, reportArgumentType]
     except Exception:
         return {}
 
@@ -135,7 +135,8 @@ class Recorder:
 
     def compile(self, func=None, **options):
         options["decorated"] = True
-        name = str(func.attrs["global_symbol"]) if isinstance(func, PrimFunc) and func.attrs else "kernel"
+        attrs = func.attrs if isinstance(func, PrimFunc) else None  # pyright: ignore[reportOptionalMemberAccess]
+        name = str(attrs["global_symbol"]) if attrs else "kernel"
         return self.instance(getattr(func, "__name__", name), {}, lambda: func, options, _caller_line(self), lined=False)
 
     def instance(self, name: str, args: dict, build, options: dict, line: int, lined: bool = True):
