@@ -52,7 +52,7 @@ def test_scans_tiles_masks_and_layouts_are_in_the_text() -> None:
     assert "dim q = 4096 tiles 64 128" in text
     assert "input Q : float16[b (n g) q d]" in text
     assert "input dO : float16[b (n g) q d] after O" in text
-    assert "state m : float32[b n g q] along k from sink then m_new" in text
+    assert "state m : float32[b n g q] along k from -1e+30 then m_new" in text
     assert "if - k + q >= 0, k - q + 127 >= 0" in text
     assert "vector fwd_softmax scan k:" in text
 
