@@ -85,11 +85,12 @@ def gm_tensor(tiling: Tiling, value: Value, lane_dim: str = "") -> GmTensor:
 def arranged(tiling: Tiling, value: Value) -> bool:
     """Whether the host has to reorder a caller's tensor, since its tiles would not be rows of elements that lie next to each other."""
     matrix, size = tiling.shape(value.name), {d.name: d.size for d in tiling.graph.dims}
-    behind = value.dims[value.dims.index(matrix[-1]) + 1 :]
+    last = max(value.dims.index(d) for d in matrix)
+    behind = value.dims[last + 1 :]
     inside = [(axis, d) for axis in value.layout for d in axis if d in matrix]
     inner = any(size[x] > 1 and x not in matrix for axis, d in inside for x in axis[axis.index(d) + 1 :])
     tails = any(tiling.has_tail(d) and any(size[x] > 1 for x in axis if x != d) for axis, d in inside)
-    return inner or tails or any(size[d] > 1 for d in behind)
+    return inner or tails or any(size[d] > 1 for d in behind) or matrix != tuple(d for d in value.dims if d in matrix)
 
 
 def as_matrix(tiling: Tiling, value: Value) -> GmTensor:

@@ -15,6 +15,7 @@ from fusion.emit.tile_ops import TILE_OPS
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
 from fusion.plan.structure import Structure
+from fusion.plan.tiling import COMPARISONS, REPEAT
 from fusion.plan.trips import most_visited
 from fusion.plan.types import Handoff, Kernel, Plan, Refusal
 from fusion.rules import handoffs, memory, names
@@ -191,6 +192,14 @@ def _meets_tiles(s: Structure, value: str) -> bool:
     return bool(readers) and all(s.tiling.shape(r) or _meets_tiles(s, r) for r in readers)
 
 
+def comparisons_fill_repeats(s: Structure) -> Iterator[tuple[str, str]]:
+    """Data is compared by whole repeats of 256 bytes."""
+    for out, (stage, op) in s.made.items():
+        if op.fn in COMPARISONS and s.tiling.shape(out) and not s.fills_repeats(out, 1):
+            tile = " x ".join(str(s.tiling.tile(d)) for d in s.tiling.shape(out))
+            yield stage.name, f"{out} = {op.fn} compares a tile of {tile} elements, which is no multiple of {REPEAT}"
+
+
 def slices_are_loaded(s: Structure) -> Iterator[tuple[str, str]]:
     """A part of a tensor is a matter of where it is loaded from: it must be in GM, and not stored tile by tile."""
     for out in s.made:
@@ -219,6 +228,7 @@ STRUCTURE_RULES: tuple[StructureRule, ...] = (
     one_crossing_each,
     sums_leave_a_row,
     slices_are_loaded,
+    comparisons_fill_repeats,
 )
 
 

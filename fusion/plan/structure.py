@@ -5,6 +5,7 @@ Rules (rules.py), cost and emission all read this one analysis.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +13,7 @@ from fusion.graph import Op, Stage, StageGraph
 from fusion.graph.ops import OPS
 from fusion.graph.types import Carry, Unit
 from fusion.plan.masks import Bound, bound, skippable
-from fusion.plan.tiling import Tiling
+from fusion.plan.tiling import COMPARISONS, FRACTAL, REPEAT, Tiling
 from fusion.plan.types import Handoff, Level
 
 SIZE_FREE = frozenset(
@@ -278,13 +279,26 @@ class Structure:
     def _can_split(self, dim: str, members: list[str]) -> bool:
         """Every tile that leaves the cluster has the dim, as its first one, or is summed over it atomically."""
         leaving = set(self.stored) | {h.value for h in self.handoffs if h.direction == "vector->cube"}
+        if self.tiling.tile(dim) % (2 * FRACTAL) and self._is_column(dim, members):
+            return False
         for out in members:
             _, op = self.made[out]
+            if op.fn in COMPARISONS and not self.fills_repeats(out, 2):
+                return False
             if dim in op.over and not self.atomic(out) and not self.lane_dim(out):
                 return False
             if out in leaving and not self.atomic(out) and not self.lane_dim(out) and self.tiling.shape(out)[:1] != (dim,):
                 return False
         return all(self.tiling.shape(r)[:1] == (dim,) for r in self._received(members))
+
+    def fills_repeats(self, value: str, cores: int) -> bool:
+        """Whether a tile shared by so many Vector cores is whole repeats, as comparing takes it."""
+        return math.prod(self.tiling.tile(d) for d in self.tiling.shape(value)) // cores % REPEAT == 0
+
+    def _is_column(self, dim: str, members: list[str]) -> bool:
+        """Whether some tile has the dim along its rows, which must fill 32 bytes in UB."""
+        shapes = (self.tiling.shape(v) for o in members for v in (o, *self.made[o][1].reads))
+        return any(len(s) == 2 and s[1] == dim for s in shapes)
 
     def _received(self, members: list[str]) -> list[str]:
         """Cube results that the cluster takes over."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from fusion.graph import StageGraph
 from fusion.graph.ops import OPS
 
 FRACTAL = 16  # rows and columns of a Cube fractal: tiles are multiples of it
 REPEAT = 64  # fp32 elements of a Vector instruction's repeat
+COMPARISONS = ("ge", "lt")  # of data: they work on whole repeats
 CUBE_TILES = (64, 128)
 VECTOR_TILES = (16, 32, 64, 128)
 LONG_ROW = 512  # rows longer than this may come a few at a time
@@ -66,7 +67,8 @@ def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
     d = graph.dim(dim)
     if d.size == 1 and not cube:
         return (1,)
-    full = round_up(d.size, FRACTAL if cube or d.size <= REPEAT else REPEAT)
+    repeats = not cube and (d.size > REPEAT or any(op.fn in COMPARISONS for s in graph.stages for op in s.body))
+    full = round_up(d.size, REPEAT if repeats else FRACTAL)
     if d.tiles:
         return tuple(sorted({min(t, full) for t in d.tiles}))
     limit = FULL_CUBE if cube else FULL_VECTOR
@@ -89,6 +91,13 @@ def _few_rows(graph: StageGraph, dim: str, cube: bool) -> set[int]:
     """Small tiles for a dim of Vector work that meets long rows of another one."""
     long = any(graph.dim(d).size > LONG_ROW for d in _meets_later(graph, dim))
     return {t for t in FEW_ROWS if t < graph.dim(dim).size} | {1} if long and not cube else set()
+
+
+@cache
+def _by_vector(graph: StageGraph) -> frozenset[str]:
+    """Values that some Vector stage reads or makes."""
+    ops = [op for s in graph.stages if s.unit == "vector" for op in s.body]
+    return frozenset(v for op in ops for v in (op.out, *op.reads)) | {c.state for c in graph.carries}
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,9 @@ class Tiling:
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[str, ...]]:
-        return {v.name: tuple(d for d in v.dims if d in self._tile) for v in self.graph.values}
+        order, touched = [d.name for d in self.graph.dims], _by_vector(self.graph)
+        listed = {v.name: sorted(v.dims, key=order.index) if v.name in touched else v.dims for v in self.graph.values}
+        return {name: tuple(d for d in dims if d in self._tile) for name, dims in listed.items()}
 
     def tile(self, dim: str) -> int:
         return self._tile.get(dim, 1)
@@ -132,7 +143,7 @@ class Tiling:
         return self.graph.dim(dim).size % self.tile(dim) != 0
 
     def shape(self, value: str) -> tuple[str, ...]:
-        """The matrix dims of a value, in its order: its tile has one axis for each."""
+        """The matrix dims of a value: its tile has one axis for each. In order of declaration if a Vector stage reads or makes it."""
         return self._shapes[value]
 
     @cached_property
