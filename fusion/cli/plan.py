@@ -61,7 +61,7 @@ def plan(
 ) -> None:
     """Plan OPERATOR in N kernels, emit and lower them, and write sources, host wrapper and generated code to a folder.
 
-    OPERATOR is a name from `fusion-plan list`, or path/to/op.py[:name].
+    OPERATOR is a name from `fusion-plan list`, or path/to/op.py[:name]. Exit status 1 says that the run on the CPU has a finding.
     """
     from fusion.cli import planning
     from fusion.cli.operators import build
@@ -96,6 +96,8 @@ def plan(
 
         results = judge(operator, chosen.plan, shape, dtype, device, pipeline)
     _tell(as_json, summary, written, chosen, prepared.refusals, timings, compiled, results)
+    if any(r.blocks and r.verdict for r in results or []):
+        raise SystemExit(1)
 
 
 def _printer(as_json: bool):

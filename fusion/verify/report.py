@@ -43,7 +43,7 @@ def print_results(operator: str, target: int, results: Sequence[CaseResult], ful
 
     from fusion.output.table import console
 
-    table = Table(title=f"{operator} in {target} kernels, run on the CPU", title_justify="left")
+    table = Table(title=f"{operator} in {target} kernel{'s' if target != 1 else ''}, run on the CPU", title_justify="left")
     for column in ("case", "level", "verdict", "output", "ratio", "largest error", "needs"):
         table.add_column(column, overflow="fold")
     for r in results:

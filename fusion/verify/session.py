@@ -13,7 +13,7 @@ from fusion.plan.device import Limits
 from fusion.plan.text import from_text
 from fusion.plan.types import Plan
 from fusion.verify.cases import BLOCKING, Case
-from fusion.verify.data import random_inputs
+from fusion.verify.data import random_inputs, tempered
 from fusion.verify.run import PlanVerdict, RunOptions, lower_program, verify_program
 from fusion.verify.store import key, remember, remembered
 
@@ -87,7 +87,7 @@ def _run(operator: Operator[...], plan: Plan, case: Case, limits: Limits, prepar
         name = key(program, lowered, repr(case.draw), options)
         verdict = remembered(name)
         if verdict is None:
-            verdict = verify_program(program, lowered, random_inputs(graph, case.draw), options)
+            verdict = verify_program(program, lowered, random_inputs(graph, tempered(graph, case.draw)), options)
             remember(name, verdict)
         return CaseResult(case, verdict)
     except FusionError as error:

@@ -40,6 +40,19 @@ def test_draws_are_scaled_shifted_and_repeatable() -> None:
     assert not torch.equal(random_inputs(graph, Draw(seed=1))["Q"], plain["Q"])
 
 
+def test_draws_are_tempered_where_results_would_outgrow_the_standard() -> None:
+    from fusion.verify.data import PEAK, tempered
+
+    graph = kernels.load("mlp").build(tokens=32, dim=512, hidden=512)
+    draw = tempered(graph, Draw())
+    assert draw.scale < 1
+    from fusion.graph.evaluate import evaluate
+
+    assert max(float(t.abs().max()) for t in evaluate(graph, random_inputs(graph, draw)).values()) <= PEAK
+    attention = kernels.load("gqa_sink_bwd").build(heads=2, groups=1, seq_len=64, dim=64)
+    assert tempered(attention, Draw()) == Draw()
+
+
 def test_special_values_are_there() -> None:
     graph = kernels.load("gqa_sink_bwd").build(heads=2, groups=1, seq_len=64, dim=64)
     assert random_inputs(graph, Draw(special="nan"))["K"].isnan().any()
