@@ -83,14 +83,21 @@ def gm_tensor(tiling: Tiling, value: Value, lane_dim: str = "") -> GmTensor:
 
 
 def arranged(tiling: Tiling, value: Value) -> bool:
-    """Whether the host has to reorder a caller's tensor, since its tiles would not be rows of elements that lie next to each other."""
+    """Whether the host has to reorder a caller's tensor, since its tiles would not be rows of elements that lie next to each other.
+
+    They are if the tiled dims stand in the order of the tile, nothing stands behind the last of them or behind the first in its axis, and
+    what reaches beyond a dim's end is not the next index of another dim in the same (or merged) axis.
+    """
     matrix, size = tiling.shape(value.name), {d.name: d.size for d in tiling.graph.dims}
-    last = max(value.dims.index(d) for d in matrix)
-    behind = value.dims[last + 1 :]
-    inside = [(axis, d) for axis in value.layout for d in axis if d in matrix]
-    inner = any(size[x] > 1 and x not in matrix for axis, d in inside for x in axis[axis.index(d) + 1 :])
-    tails = any(tiling.has_tail(d) and any(size[x] > 1 for x in axis if x != d) for axis, d in inside)
-    return inner or tails or any(size[d] > 1 for d in behind) or matrix != tuple(d for d in value.dims if d in matrix)
+    if matrix != tuple(d for d in value.dims if d in matrix):
+        return True
+    axes = _merged(value, matrix)
+    for d in matrix:
+        axis = next(a for a in axes if d in a)
+        others = [x for x in axis if size[x] > 1 and x not in matrix]
+        if any(axis.index(x) > axis.index(d) for x in others) or (tiling.has_tail(d) and others):
+            return True
+    return False
 
 
 def as_matrix(tiling: Tiling, value: Value) -> GmTensor:
@@ -110,12 +117,16 @@ def sliced(tiling: Tiling, part: Slice) -> Tiling:
 def _external(tiling: Tiling, value: Value) -> GmTensor:
     if arranged(tiling, value):
         return as_matrix(tiling, value)
-    matrix = tiling.shape(value.name)
+    axes = _merged(value, tiling.shape(value.name))
+    return GmTensor(value, tuple(math.prod(tiling.graph.dim(d).size for d in a) for a in axes), axes)
+
+
+def _merged(value: Value, matrix: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The axes of a caller's tensor, with all behind the first tiled dim as one, so that a tile is rows of a matrix with one stride."""
     first = next(i for i, axis in enumerate(value.layout) if matrix[0] in axis)
     keep = first + 1 if len(matrix) == 2 and matrix[1] not in value.layout[first] else first
     merged = tuple(d for axis in value.layout[keep:] for d in axis)
-    axes = (*value.layout[:keep], *([merged] if merged else []))
-    return GmTensor(value, tuple(math.prod(tiling.graph.dim(d).size for d in a) for a in axes), axes)
+    return (*value.layout[:keep], *([merged] if merged else []))
 
 
 def flat_index(tiling: Tiling, axis: tuple[str, ...], starts: dict[str, str]) -> str:

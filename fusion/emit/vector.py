@@ -19,6 +19,7 @@ Use = Literal["", "in", "out"]  # of a buffer: neither loaded nor stored, loaded
 
 NEUTRAL = {"sum": 0.0, "amax": -1.0e30, "amin": 1.0e30}
 COMPARE_ELEMENTS = 64  # a comparison works on whole repeats of 256 bytes
+REDUCE = {"sum": "sum", "amax": "max", "amin": "min"}
 COMBINE = {"sum": "add", "amax": "max", "amin": "min"}
 
 
@@ -170,6 +171,7 @@ class VectorEmitter:
         out = self.kept_tile(v, dims, split, f"{v.name}_ub")
         self.b.add(level, stage.name, f"# {formula(op)}", *self.code(op, out, args, split))
         self.tiles[(v.name, split, dims)] = out
+        self.moving.update([out.name] if level == "body" else [])
         return out
 
     def load(self, stage: Stage, v: Value, dims: tuple[str, ...], split: str, level: Level) -> Tile:
@@ -288,7 +290,7 @@ class VectorEmitter:
         if op.fn == "where":
             return self.where(op.where, out, args, split)
         if op.fn in ("ge", "lt"):
-            return [f'T.tile.compare({out.name}, {args[0]}, {self.number(args[1])}, "{op.fn.upper()}")']
+            return [f'T.tile.compare({out.name}, {args[0]}, {self.scalar(args[1])}, "{op.fn.upper()}")']
         if op.fn == "select":
             mode = "VSEL_TENSOR_SCALAR_MODE" if isinstance(args[2], float) else "VSEL_TENSOR_TENSOR_MODE"
             return [f'T.tile.select({out.name}, {args[0]}, {args[1]}, {args[2]}, "{mode}")']
@@ -311,7 +313,7 @@ class VectorEmitter:
         assert emit is not None
         return emit(out.name, args)
 
-    def number(self, arg: Operand) -> str:
+    def scalar(self, arg: Operand) -> str:
         return arg if isinstance(arg, str) else f"T.float32({arg})"
 
     def scratch(self, like: Tile, name: str) -> str:
@@ -431,12 +433,14 @@ class VectorEmitter:
         source = self.fetch(stage, source_name, source_dims, split, level)
         inside = tuple(d for d in op.over if d in source.dims)
         tile = self.without_tail(stage, op, source, inside, split, level)
+        if not self.b.tiling.shape(op.out) and not self.b.lane_dim(value.name):
+            self.number(stage, op, value, tile, level)
+            return
         dims = tuple(d for d in source.dims if d not in inside)
         if inside and dims:
             out = self.new(value, dims, split, level, use=self.use(value.name))
             axis = -1 if inside[-1] == source.dims[-1] else 0
-            name = {"sum": "sum", "amax": "max", "amin": "min"}[op.fn]
-            self.b.add(level, stage.name, f"T.reduce_{name}({tile.name}, {out.name}, dim={axis})")
+            self.b.add(level, stage.name, f"T.reduce_{REDUCE[op.fn]}({tile.name}, {out.name}, dim={axis})")
         else:
             out = tile
         if self.b.structure.accumulates(stage, op):
@@ -447,6 +451,29 @@ class VectorEmitter:
             self.store(stage, value, out, split, "epilogue" if self.b.structure.accumulates(stage, op) else level)
             return
         self.finish(stage, op, value, out, split, level)
+
+    def number(self, stage: Stage, op: Op, value: Value, tile: Tile, level: Level) -> None:
+        """A tile reduced to one number, as vectors as long as the tiles that it meets: the row repeated, and all copies reduced."""
+        if len(tile.dims) == 2:
+            row = self.new(Value(value.name, (), value.dtype), tile.dims[:1], "", level, f"{value.name}_row_ub")
+            self.b.add(level, stage.name, f"T.reduce_{REDUCE[op.fn]}({tile.name}, {row.name}, dim=-1)")
+            tile = row
+        for dims, split in self.meetings(value.name):
+            rows = self.b.buffer(f"{value.name}_rows_ub", "ub", (self.b.extent(dims[0], split), *tile.buffer.shape), value.dtype)
+            out = self.kept_tile(value, dims, split, f"{value.name}_ub")
+            self.b.add(level, stage.name, f"T.tile.broadcast({rows.name}, {tile.name}, axis=0)")
+            self.b.add(level, stage.name, f"T.reduce_{REDUCE[op.fn]}({rows.name}, {out.name}, dim=-1)")
+            self.tiles[(value.name, split, dims)] = out
+            self.moving.update([out.name] if level == "body" else [])
+            self.pool.append(self.used(Tile(rows, (), ""), level, "").buffer)
+
+    def meetings(self, value: str) -> list[tuple[tuple[str, ...], str]]:
+        """The vectors that a number is wanted as: the first dim of every tile that it meets, and how that is shared."""
+        found: list[tuple[tuple[str, ...], str]] = []
+        for _, op in self.b.structure.readers.get(value, ()):
+            dims = self.b.tiling.shape(op.out)
+            found += [(dims[:1], self.split(op.out))] if dims else self.meetings(op.out)
+        return list(dict.fromkeys(found))
 
     def copied(self, stage: Stage, value: Value, tile: Tile, level: Level) -> Tile:
         out = self.new(value, tile.dims, tile.split, level, use=self.use(value.name))

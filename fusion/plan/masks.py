@@ -108,12 +108,8 @@ def dead_ops(graph: StageGraph, false: Affine) -> frozenset[str]:
         if op.out in closed or (over and adds_nothing) or unwanted:
             dead.add(op.out)
         else:
-            needed.update(_needs(op, known))
+            needed.update(op.reads)  # emission folds no constants: what runs reads real tiles
     return frozenset(dead)
-
-
-def _needs(op: Op, known: Mapping[str, Known]) -> set[str]:
-    return {r for r in op.reads if known.get(r) is None}
 
 
 def skippable(graph: StageGraph, outs: frozenset[str]) -> tuple[Affine, ...]:

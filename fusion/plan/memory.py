@@ -34,6 +34,8 @@ def scratch_bytes(structure: Structure, kernel: Kernel) -> int:
         elements = 1
         for d in structure.tiling.shape(source):
             elements *= structure.tiling.tile(d)
+        if OPS[op.fn].form == "reduce" and not structure.tiling.shape(op.out):
+            elements *= max(t for _, t in structure.tiling.tiles)  # repeated to rows first
         size = elements * structure.graph.value(source).itemsize // (2 if kernel.threads == 2 else 1)
         largest = max(largest, size if OPS[op.fn].form == "reduce" else size // 4)
     return largest

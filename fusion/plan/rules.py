@@ -169,21 +169,22 @@ def has_tile_code(s: Structure) -> Iterator[tuple[str, str]]:
             yield stage.name, f"{out} is {s.graph.value(out).dtype}: Vector tile code is for float32, float16 and bfloat16"
 
 
-def sums_leave_a_row(s: Structure) -> Iterator[tuple[str, str]]:
-    """A tile reduced to one number has no vector form, unless its lanes go to the host to be added up."""
+def numbers_meet_tiles(s: Structure) -> Iterator[tuple[str, str]]:
+    """A value without tiled dims is worked out as a vector where it meets a tile; alone it has no vector form.
+
+    Only a sum whose last addition the host makes leaves the kernel, lane by lane.
+    """
     for out, (stage, op) in s.made.items():
-        if OPS[op.fn].form == "reduce" and any(s.tiling.is_matrix(d) for d in op.over) and not s.tiling.shape(out):
-            if not s.lane_dim(out):
-                yield stage.name, f"{out} is a single number for each tile"
-        elif not s.tiling.shape(out) and OPS[op.fn].form != "reduce" and _must_be_tiles(s, out):
-            yield (
-                stage.name,
-                f"{out} has no tiled dim (dims: {' '.join(s.graph.value(out).dims)}): it can only be used with tiles of its kernel",
-            )
-
-
-def _must_be_tiles(s: Structure, value: str) -> bool:
-    return value not in s.graph.silent and (value in s.stored or not _meets_tiles(s, value))
+        if s.tiling.shape(out) or s.lane_dim(out) or out in s.graph.silent:
+            continue
+        sums = OPS[op.fn].form == "reduce"
+        if sums and (s.accumulates(stage, op) or s.crosses_grid(op)):
+            yield stage.name, f"{out} is a single number that a loop or blocks add up: only the host can read it"
+        elif sums and not any(s.tiling.is_matrix(d) for d in op.over):
+            yield stage.name, f"{out} = {op.fn} over {' '.join(op.over)} works on no tiled dim"
+        elif out in s.stored or not _meets_tiles(s, out):
+            dims = " ".join(s.graph.value(out).dims) or "none"
+            yield stage.name, f"{out} has no tiled dim (dims: {dims}): it can only be used with tiles of its kernel"
 
 
 def _meets_tiles(s: Structure, value: str) -> bool:
@@ -226,7 +227,7 @@ STRUCTURE_RULES: tuple[StructureRule, ...] = (
     one_block_stores,
     no_cube_to_cube,
     one_crossing_each,
-    sums_leave_a_row,
+    numbers_meet_tiles,
     slices_are_loaded,
     comparisons_fill_repeats,
 )

@@ -261,10 +261,15 @@ class Structure:
             if not members:
                 continue
             dim = self._split_dim(members)
-            if dim is None:
+            if dim is None and self._leaves_core(members):
                 return None
-            found.update(dict.fromkeys(members, dim))
+            found.update(dict.fromkeys(members, dim or ""))
         return found
+
+    def _leaves_core(self, members: list[str]) -> bool:
+        """Whether operations take tiles from the Cube or send some away: otherwise both Vector cores may do all of it."""
+        crossing = {h.value for h in self.handoffs}
+        return bool(self._received(members)) or any(o in crossing or o in self.stored for o in members)
 
     def takes_tiles(self, value: str) -> bool:
         """Whether the operation behind a value works on tiles: a number for each block goes where it is used."""

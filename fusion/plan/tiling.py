@@ -73,11 +73,15 @@ def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
         return tuple(sorted({min(t, full) for t in d.tiles}))
     limit = FULL_CUBE if cube else FULL_VECTOR
     if cube and full <= 256:
-        return (full,) if full <= 128 else (128, full)
+        return (*(t for t in CUBE_TILES if t < full and (t == 128 or not _contracted(graph, dim))), full)
     if not cube and full <= WHOLE_ROW and not _meets_later(graph, dim):
         return (full,)
     sizes = {t for t in (CUBE_TILES if cube else VECTOR_TILES) if t < full}
     return tuple(sorted(sizes | ({full} if full <= limit else set()) | _few_rows(graph, dim, cube)))
+
+
+def _contracted(graph: StageGraph, dim: str) -> bool:
+    return any(dim in op.over for s in graph.stages for op in s.body if OPS[op.fn].form == "contract")
 
 
 def _meets_later(graph: StageGraph, dim: str) -> set[str]:
