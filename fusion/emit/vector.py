@@ -344,6 +344,8 @@ class VectorEmitter:
     def rank(self, c: Affine, dims: tuple[str, ...], split: str) -> tuple[str, int]:
         """A tile holding the condition's terms for positions inside of the tile, and the sign with which it does; made once."""
         inner = tuple((d, k) for d, k in c.terms if d in dims)
+        dims = dims[1:] if len(dims) > 1 and self.b.extent(dims[0], split) == 1 else dims  # a single row is a line
+        inner = tuple((d, k) for d, k in inner if d in dims)
         sign = 1 if not inner or dict(inner)[next(d for d in dims if d in dict(inner))] > 0 else -1
         terms = tuple((d, k * sign) for d, k in inner)
         key = (terms, dims, split)

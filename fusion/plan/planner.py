@@ -19,7 +19,7 @@ from fusion.graph import StageGraph
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
 from fusion.plan.prefilter import Prefilter
-from fusion.plan.realize import Realized, fits, legal_structures, options, placed, realize, why_not
+from fusion.plan.realize import Realized, distance, fits, legal_structures, options, placed, realize, why_not
 from fusion.plan.rules import structure_refusals
 from fusion.plan.search import Found, Partition, PartitionSearch, best_partitions
 from fusion.plan.structure import MIN_SPLIT_TILE, Structure
@@ -27,6 +27,7 @@ from fusion.plan.tiling import Tiling, tilings
 from fusion.plan.types import Kernel, Plan, Refusal
 
 KEEP = 3
+MOST_TRIED = 32  # tilings that are looked at for the reason of a refusal
 AHEAD = 8  # further partitions whose kernels are checked against the memories in the same go
 
 
@@ -269,7 +270,8 @@ class Planner:
         """The first rule that forbids all stages together, or else a single stage."""
         for atom in self.atoms:
             if chooser.cost(frozenset({atom})) is None and not chooser.may_run_on_host(atom):
-                refusals = why_not(chooser.tiling, self.atoms[atom], self.limits)
+                tried = [why_not(c.tiling, self.atoms[atom], self.limits) for c in self.choosers[:MOST_TRIED]]
+                refusals = min((t for t in tried if t), key=distance, default=[])
                 return str(refusals[0]) if refusals else f"stage {atom} has no legal kernel"
         everything = chooser.stages(self.atoms)
         whole = Structure(chooser.tiling, everything, (), ())

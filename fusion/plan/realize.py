@@ -124,4 +124,9 @@ def why_not(tiling: Tiling, stages: tuple[str, ...], limits: Limits) -> list[Ref
         if not refusals:
             refusals = list(kernel_refusals(structure, default_kernel(structure, "kernel", limits), limits))
         tried.append(list(dict.fromkeys(refusals)))
-    return min(tried, key=len, default=[])
+    return min(tried, key=distance, default=[])
+
+
+def distance(refusals: list[Refusal]) -> tuple[bool, int]:
+    """How far stages are from a kernel: nearest are those that only need other sizes."""
+    return bool(refusals) and refusals[0].rule not in ("memory-fits", "cube-tiles-fit"), len(refusals)

@@ -23,7 +23,7 @@ LONG_ROW = 512  # rows longer than this may come a few at a time
 FEW_ROWS = (1, 2, 8)
 FULL_CUBE = 512  # a dim of a contraction up to this size may be one tile
 WHOLE_ROW = 4096  # a row of Vector work up to this size is one tile: rows are what blocks share
-FULL_VECTOR = 8192  # the same where no contraction has it
+FULL_VECTOR = 16384  # the same where no contraction has it
 
 
 def round_up(n: int, multiple: int) -> int:
