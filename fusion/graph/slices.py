@@ -1,4 +1,4 @@
-"""Gathers that are plain addressing: the index is a position plus a constant, so that the result is a part of a tensor under another dim."""
+"""Gathers that are plain addressing: the index is a position plus a constant, the result a part of a tensor under another dim."""
 
 from __future__ import annotations
 

@@ -99,17 +99,23 @@ def dead_ops(graph: StageGraph, false: Affine) -> frozenset[str]:
     """Values whose operation may be left out on a tile where the condition is false everywhere."""
     known = folded(graph, false)
     closed = {c.next for c in graph.carries if known.get(c.next) == Same(c.state)}
-    needed: set[str] = {v.name for v in graph.outputs if set(false.dims) <= set(v.dims)}
+    needed: set[str] = {v.name for v in graph.outputs}
     dead: set[str] = set()
     for op in reversed([op for s in graph.stages for op in s.body]):
         over = set(op.over) & set(false.dims)
-        adds_nothing = known[op.out] == Const(0.0) or (op.fn in ("amax",) and known[op.out] is not None)
         unwanted = op.out not in needed and (set(false.dims) <= set(graph.op_dims(op)) or known[op.out] is not None)
-        if op.out in closed or (over and adds_nothing) or unwanted:
+        if op.out in closed or (over and _adds_nothing(op, known[op.out])) or unwanted:
             dead.add(op.out)
         else:
             needed.update(op.reads)  # emission folds no constants: what runs reads real tiles
     return frozenset(dead)
+
+
+def _adds_nothing(op: Op, result: Known) -> bool:
+    """Whether a tile's part of a reduction leaves the result as it is."""
+    if op.fn == "amax":
+        return isinstance(result, Const) and result.value <= LOWEST
+    return op.fn in ("sum", "contract") and result == Const(0.0)
 
 
 def skippable(graph: StageGraph, outs: frozenset[str]) -> tuple[Affine, ...]:
