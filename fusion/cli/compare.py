@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from fusion.graph import StageGraph
 
 
 @click.command("compare")
 @click.argument("operator")
-@click.option("--targets", default="9,6,5,4,3,2", show_default=True, metavar="N,N,...", help="Counts of kernels to plan for.")
+@click.option(
+    "--targets", default="", metavar="N,N,...", help="Counts of kernels to plan for.  [default: those of 9,6,5,4,3,2,1 that are possible]"
+)
 @click.option("--plans", default="", metavar="upstream|FILE,...", help="Compare these plans instead: the published ones, or plan files.")
 @click.option("--shape", multiple=True, metavar="K=V,...", help="Parameters of the operator, like seq_len=4096,window=128.")
 @click.option("--dtype", default="", metavar="TYPE", help="The operator's dtype, like bfloat16.")
@@ -65,7 +71,9 @@ def compare(
         named = session.upstream_plans(graph, described) if plans == "upstream" else session.plan_files(graph, plans.split(","), described)
         entries = session.compare_plans(named, graph, described, prepare, fast, progress)
     else:
-        entries = session.compare_targets(graph, counts(targets), described, prepare, fast, keep, progress)
+        entries = session.compare_targets(
+            graph, counts(targets) if targets else possible_counts(graph), described, prepare, fast, keep, progress
+        )
     reasons = why(entries, described)
     if as_json:
         click.echo(json.dumps([e.to_json() for e in entries], indent=1))
@@ -76,6 +84,15 @@ def compare(
         for line in [*reasons, *notes(described.interval, described.calibrated)]:
             click.echo(line)
     _pictures(entries, reasons, graph.name, html, trace, fast, quiet=as_json or as_csv)
+
+
+def possible_counts(graph: StageGraph) -> tuple[int, ...]:
+    """The usual counts, as far as the operator has so many stages that can be apart; one only where a single launch can do all."""
+    from fusion.plan.planner import Planner
+
+    stages = len(Planner(graph).atoms)
+    least = 2 if graph.host_edges() else 1
+    return tuple(n for n in (9, 6, 5, 4, 3, 2, 1) if least <= n <= stages) or (stages,)
 
 
 def counts(text: str) -> tuple[int, ...]:

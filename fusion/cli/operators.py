@@ -12,6 +12,7 @@ from fusion.graph import DTYPE_BYTES, Operator, StageGraph
 
 Parameter = int | float | bool | str | None
 ALIASES = {"fp16": "float16", "half": "float16", "bf16": "bfloat16", "fp32": "float32", "float": "float32"}
+LARGEST = 64 * 2**30  # bytes of device memory: no tensor is larger
 _ARTICLE = {int: "an integer", float: "a number", bool: "true or false", str: "a text"}
 
 
@@ -20,12 +21,25 @@ def build(spec: str, shape: tuple[str, ...] = (), dtype: str = "") -> StageGraph
     operator = load(spec)
     values = parameters(spec, shape, dtype)
     try:
-        return operator.build(**values)
+        return _checked(operator.build(**values), operator, spec)
     except FusionError as error:
         raise FusionError(error.what, where=_place(operator, spec, error) or error.where, remedy=error.remedy) from error
     except Exception as error:
         place = _place(operator, spec, error) or operator.name
         raise FusionError(f"{type(error).__name__}: {error}", where=place, remedy="the operator's function fails") from error
+
+
+def _checked(graph: object, operator: Operator[...], spec: str) -> StageGraph:
+    """The graph that an operator gave, of a size that a device can hold."""
+    if not isinstance(graph, StageGraph):
+        raise FusionError(f"{operator.name} gives {type(graph).__name__}, not a graph", where=spec, remedy="end it with `return g.build()`")
+    for v in (*graph.inputs, *graph.outputs):
+        size = graph.size(v.dims) * v.itemsize
+        if size > LARGEST:
+            raise FusionError(
+                f"{v.name} takes {size / 2**30:.0f} GB", where=operator.name, remedy=f"a device holds {LARGEST >> 30} GB: use smaller sizes"
+            )
+    return graph
 
 
 def parameters(spec: str, shape: tuple[str, ...] = (), dtype: str = "") -> dict[str, Parameter]:
