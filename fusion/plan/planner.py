@@ -257,7 +257,8 @@ class Planner:
     def impossible(self, target: int) -> FusionError:
         """Why no plan has so many kernels: the rule for the last merges, and the nearest counts that work."""
         chooser = self.choosers[0]
-        nearest = best_partitions(self.atom_graph, chooser.cost, (target,), 1).nearest.get(target, ())
+        likely = best_partitions(self.atom_graph, chooser.cost, (target,), 1).nearest.get(target, ())
+        nearest = [n for n in likely if self.possible((n,), 1)[n]]  # likely by structure; now with the memories
         near = f"nearest counts that work: {' and '.join(map(str, nearest))}" if nearest else "no count works for these shapes"
         if target > len(self.atoms):
             return FusionError(

@@ -122,7 +122,7 @@ def why_not(tiling: Tiling, stages: tuple[str, ...], limits: Limits) -> list[Ref
         structure = Structure(tiling, stages, way.grid, way.loops)
         refusals = list(structure_refusals(structure))
         if not refusals:
-            refusals = list(kernel_refusals(structure, default_kernel(structure, "kernel", limits), limits))
+            refusals = list(kernel_refusals(structure, default_kernel(structure, f"stages {' '.join(stages)}", limits), limits))
         tried.append(list(dict.fromkeys(refusals)))
     return min(tried, key=distance, default=[])
 

@@ -12,6 +12,7 @@ import networkx as nx
 
 from fusion.emit.gm import band
 from fusion.emit.tile_ops import TILE_OPS
+from fusion.graph import Op
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
 from fusion.plan.structure import Structure
@@ -165,8 +166,16 @@ def has_tile_code(s: Structure) -> Iterator[tuple[str, str]]:
             continue
         if TILE_OPS[op.fn] is None:
             yield stage.name, f"{out} = {op.fn} has no tile code yet"
-        elif s.graph.value(out).dtype in ("int32", "int64", "int8"):
-            yield stage.name, f"{out} is {s.graph.value(out).dtype}: Vector tile code is for float32, float16 and bfloat16"
+        elif stage.unit == "vector" and (dtype := _unfit(s, op)):
+            yield stage.name, f"{out} = {op.fn} of {dtype}: the Vector unit computes in float32 and float16; cast before and after"
+
+
+def _unfit(s: Structure, op: Op) -> str:
+    """A dtype in which an operation cannot be computed; integers and bfloat16 can be cast and moved."""
+    result, reads = s.graph.value(op.out).dtype, [s.graph.value(r).dtype for r in op.reads]
+    allowed = ("float32", "float16", "bool", *(("bfloat16",) if op.fn in ("cast", "copy") else ()))
+    moved = ("int32", "int8") if op.fn == "cast" else ()
+    return next((d for d in (result, *reads) if d not in allowed and not (d in moved and d != result)), "")
 
 
 def numbers_meet_tiles(s: Structure) -> Iterator[tuple[str, str]]:

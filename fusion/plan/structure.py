@@ -167,6 +167,8 @@ class Structure:
             if op.fn != "cast" or stage.unit != "vector" or op.out in self.readers or len(op.reads) != 1:
                 continue
             source = self.made.get(op.reads[0])
+            if self.graph.value(op.reads[0]).dtype != "float32":
+                continue
             if source and source[0].unit == "cube" and len(self.readers[op.reads[0]]) == 1 and not self.crosses_grid(source[1]):
                 found.add(op.out)
         return frozenset(found)
