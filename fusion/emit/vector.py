@@ -144,6 +144,8 @@ class VectorEmitter:
         if not isinstance(arg, str):
             return float(arg)
         tile = self.fetch(stage, arg, dims, split, level)
+        if tile.dims != dims and self.b.tiling.graph.value(arg).dtype == "bool":
+            return self.wide_mask(stage, arg, tile, dims, split, level)
         return self.broadcast(stage, arg, tile, dims, split, level).name
 
     def fetch(self, stage: Stage, value: str, dims: tuple[str, ...], split: str, level: Level) -> Tile:
@@ -237,6 +239,19 @@ class VectorEmitter:
             self.kept.update((wide.name, tile.name))
         self.tiles[key] = wide
         return wide
+
+    def wide_mask(self, stage: Stage, value: str, mask: Tile, dims: tuple[str, ...], split: str, level: Level) -> str:
+        """The bits of a comparison for a wider tile: as 1.0 and 0.0 they can be repeated, and compared again."""
+        bits = Value(value, (), "float32")
+        line = self.new(bits, mask.dims, split, level, f"{value}_line_ub")
+        self.b.add(level, stage.name, f"T.tile.fill({line.name}, 1.0)")
+        self.b.add(level, stage.name, f'T.tile.select({line.name}, {mask.name}, {line.name}, 0.0, "VSEL_TENSOR_SCALAR_MODE")')
+        wide = self.new(bits, dims, split, level, f"{value}_2d_ub")
+        self.b.add(level, stage.name, f"T.tile.broadcast({wide.name}, {line.name}, axis={1 if mask.dims == dims[:1] else 0})")
+        out = self.new(self.b.tiling.graph.value(value), dims, split, level, f"{value}_wide_ub")
+        self.b.add(level, stage.name, f'T.tile.compare({out.name}, {wide.name}, T.float32(0.5), "GE")')
+        self.pool += [line.buffer, wide.buffer]
+        return out.name
 
     # ---- elementwise
 

@@ -16,7 +16,7 @@ from fusion.graph import Op
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
 from fusion.plan.structure import Structure
-from fusion.plan.tiling import COMPARISONS, REPEAT
+from fusion.plan.tiling import COMPARISONS, REPEAT, fractal
 from fusion.plan.trips import most_visited
 from fusion.plan.types import Handoff, Kernel, Plan, Refusal
 from fusion.rules import handoffs, memory, names
@@ -202,6 +202,14 @@ def _meets_tiles(s: Structure, value: str) -> bool:
     return bool(readers) and all(s.tiling.shape(r) or _meets_tiles(s, r) for r in readers)
 
 
+def tiles_are_fractals(s: Structure) -> Iterator[tuple[str, str]]:
+    """The Cube works on fractals of 16 rows of 32 bytes."""
+    for out, (stage, op) in s.made.items():
+        for d in s.graph.op_dims(op) if OPS[op.fn].form == "contract" else ():
+            if s.tiling.is_matrix(d) and s.tiling.tile(d) % fractal(s.graph, d):
+                yield stage.name, f"{out}: tile {s.tiling.tile(d)} of {d} is no multiple of {fractal(s.graph, d)}"
+
+
 def comparisons_fill_repeats(s: Structure) -> Iterator[tuple[str, str]]:
     """Data is compared by whole repeats of 256 bytes."""
     for out, (stage, op) in s.made.items():
@@ -238,6 +246,7 @@ STRUCTURE_RULES: tuple[StructureRule, ...] = (
     one_crossing_each,
     numbers_meet_tiles,
     slices_are_loaded,
+    tiles_are_fractals,
     comparisons_fill_repeats,
 )
 

@@ -62,13 +62,18 @@ def matrix_dims(graph: StageGraph) -> frozenset[str]:
     return frozenset(found)
 
 
+def fractal(graph: StageGraph, dim: str) -> int:
+    """What tiles of a dim are multiples of: rows of a fractal are 32 bytes."""
+    return 2 * FRACTAL if any(v.dtype == "int8" and dim in v.dims for v in graph.values) else FRACTAL
+
+
 def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
     """Tile sizes that the planner may choose for a dim."""
     d = graph.dim(dim)
     if d.size == 1 and not cube:
         return (1,)
     repeats = not cube and (d.size > REPEAT or any(op.fn in COMPARISONS for s in graph.stages for op in s.body))
-    full = round_up(d.size, REPEAT if repeats else FRACTAL)
+    full = round_up(d.size, REPEAT if repeats else fractal(graph, dim))
     if d.tiles:
         return tuple(sorted({min(t, full) for t in d.tiles}))
     limit = FULL_CUBE if cube else FULL_VECTOR
