@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fusion.emit.builder import KernelBuilder, Tile
+from fusion.emit.operations import formula
 from fusion.emit.program import Line
-from fusion.emit.vector import formula
 from fusion.graph import Op, Stage, Value
 from fusion.plan.tiling import FRACTAL
 from fusion.plan.types import Handoff, Level

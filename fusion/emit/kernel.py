@@ -50,26 +50,26 @@ def fill(structure: Structure, kernel: Kernel, cores: int) -> KernelBuilder:
     live = [(s, o) for s, o in ordered if o.out not in structure.absorbed]
     for position, (_, op) in enumerate(live):
         for r in op.reads:
-            vector.last_use[r] = position
-    at_end = {n: vector.last_use.get(n, -1) for n in structure.nexts}
-    vector.last_use.update(dict.fromkeys(structure.nexts, len(live)))  # until the states have taken them over
+            vector.ub.last_use[r] = position
+    at_end = {n: vector.ub.last_use.get(n, -1) for n in structure.nexts}
+    vector.ub.last_use.update(dict.fromkeys(structure.nexts, len(live)))  # until the states have taken them over
     opened = closed = False
     for position, (stage, op) in enumerate(live):
         level = structure.levels[op.out]
         if structure.states and not opened and stage.scan:
-            vector.open_states()
+            vector.states.open()
             opened = True
         leaves = level == "epilogue" or (not stage.scan and any(r in structure.nexts for r in op.reads))
         if opened and not closed and leaves and structure.loops:
-            vector.close_states()
-            vector.last_use.update(at_end)
+            vector.states.close()
+            vector.ub.last_use.update(at_end)
             closed = True
         if stage.unit == "cube":
             cube.emit(stage, op, level)
         else:
             vector.emit(stage, op, level, position)
     if opened and not closed and structure.loops:
-        vector.close_states()
+        vector.states.close()
     if builder.closing:
         builder.lines["body"] += [Line("# wait until the tiles of this iteration have been read", ""), *builder.closing]
     return builder
