@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 
 from fusion.emit.expr import tile_limits
+from fusion.emit.formula import base_name, formula
 from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gm_tensor, sliced
 from fusion.emit.program import GmParam, Line, ParamRole, Scope, TileBuffer
 from fusion.graph import Affine, Op, Stage, Value
@@ -41,6 +43,7 @@ class KernelBuilder:
     buffers: dict[str, TileBuffer] = field(default_factory=dict[str, TileBuffer])
     lines: dict[Level, list[Line]] = field(default_factory=lambda: {level: list[Line]() for level in LEVELS})
     relays: dict[str, str] = field(default_factory=dict[str, str])  # the buffer that a relay starts from, or ends in, by value
+    explained: set[tuple[str, Level]] = field(default_factory=set[tuple[str, Level]])  # named values whose formula stands there
     closing: list[Line] = field(default_factory=list[Line])  # the last lines of an iteration
     tensors: dict[tuple[str, Slice | None], GmTensor] = field(default_factory=dict[tuple[str, Slice | None], GmTensor])
     labels: dict[tuple[str, Slice | None], str] = field(default_factory=dict[tuple[str, Slice | None], str])
@@ -49,6 +52,17 @@ class KernelBuilder:
 
     def add(self, level: Level, stage: str, *texts: str) -> None:
         self.lines[level].extend(Line(t, stage) for t in texts)
+
+    def explain(self, level: Level, stage: str, op: Op) -> None:
+        """The formula of the named value to which an operation leads, once a level."""
+        name = base_name(op.out)
+        if (name, level) not in self.explained:
+            self.explained.add((name, level))
+            _, whole = self.structure.made.get(name, (None, op))
+            self.add(level, stage, f"# {formula(whole, self.parts_of(name))}")
+
+    def parts_of(self, name: str) -> dict[str, Op]:
+        return {out: op for out, (_, op) in self.structure.made.items() if base_name(out) == name}
 
     # ---- indices
 
@@ -85,6 +99,7 @@ class KernelBuilder:
 
     def buffer(self, name: str, scope: Scope, shape: tuple[int, ...], dtype: str) -> TileBuffer:
         """A new buffer; the name gets a number if it is taken."""
+        name = re.sub(r"__\d+(?=_|\Z)", "", name)
         unique, number = name, 2
         while unique in self.buffers or unique in self.params:
             unique, number = f"{name}_{number}", number + 1

@@ -67,7 +67,7 @@ class Conditions:
                 wide = self.ub.borrowed(like, tile, f"{d}_rank_2d_ub") if parts else tile
                 lines.append(f"T.tile.broadcast({wide.name}, {line.name}, axis={1 if dims[0] == d else 0})")
                 parts.append(wide.name)
-                helpers += [t.buffer for t in (line, wide) if t is not tile and t.name in self.ub.kept]
+                helpers += [wide.buffer] if wide is not tile and wide.name in self.ub.kept else []
         if not terms:
             lines.append(f"T.tile.fill({tile.name}, 0.0)")
         lines += [f"T.tile.add({tile.name}, {tile.name}, {p})" for p in parts[1:]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fusion.emit.builder import KernelBuilder, Tile
-from fusion.emit.operations import formula
 from fusion.emit.program import Line
 from fusion.graph import Op, Stage, Value
 from fusion.plan.tiling import FRACTAL
@@ -42,7 +41,8 @@ class CubeEmitter:
         flags = [f"transpose_{n}=True" for n, t, first in (("A", a, rows), ("B", b, inner)) if t.dims[0] != first]
         flags.append(f"init={self.init(stage, op, target)}")
         self.started.add(op.out)
-        self.b.add(level, stage.name, f"# {formula(op)}", f"T.gemm_v0({a.name}, {b.name}, {out.name}, {', '.join(flags)})")
+        self.b.explain(level, stage.name, op)
+        self.b.add(level, stage.name, f"T.gemm_v0({a.name}, {b.name}, {out.name}, {', '.join(flags)})")
 
     def init(self, stage: Stage, op: Op, target: str) -> str:
         """Whether the accumulator starts from zero: in the first step, and only for the first contraction that adds to it."""

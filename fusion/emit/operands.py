@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fusion.emit.builder import KernelBuilder, Tile
-from fusion.emit.operations import Coder, formula
+from fusion.emit.operations import Coder
 from fusion.emit.tile_ops import Operand
 from fusion.emit.ub import UnifiedBuffer
 from fusion.graph import Op, Stage, Value
@@ -56,7 +56,8 @@ class Operands:
         stage, op = self.b.structure.made[v.name]
         args: list[Operand] = [self.fetch(stage, a, dims, split, level).name if isinstance(a, str) else a for a in op.args]
         out = self.ub.kept_tile(v, dims, split, f"{v.name}_ub")
-        self.b.add(level, stage.name, f"# {formula(op)}", *self.coder.code(op, out, args, split))
+        self.b.explain(level, stage.name, op)
+        self.b.add(level, stage.name, *self.coder.code(op, out, args, split))
         self.ub.tiles[(v.name, split, dims)] = out
         self.ub.moving.update([out.name] if level == "body" else [])
         return out

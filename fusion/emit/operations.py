@@ -51,12 +51,3 @@ class Coder:
 
     def scalar(self, arg: Operand) -> str:
         return arg if isinstance(arg, str) else f"T.float32({arg})"
-
-
-def formula(op: Op) -> str:
-    """An operation as a short comment."""
-    args = [a if isinstance(a, str) else f"{a:g}" for a in op.args]
-    infix = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-    text = f"{args[0]} {infix[op.fn]} {args[1]}" if op.fn in infix else f"{op.fn}({', '.join(args)})"
-    text += f" over {' '.join(op.over)}" if op.over else ""
-    return f"{op.out} = {text}" + (f" where {', '.join(str(c) for c in op.where)}" if op.where else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fusion.emit.builder import KernelBuilder, Tile
 from fusion.emit.conditions import Conditions
 from fusion.emit.operands import Operands
-from fusion.emit.operations import Coder, formula
+from fusion.emit.operations import Coder
 from fusion.emit.reductions import Reductions
 from fusion.emit.results import Results
 from fusion.emit.states import States
@@ -39,7 +39,7 @@ class VectorEmitter:
             return  # loaded where it is used
         if not self.b.tiling.shape(op.out) and OPS[op.fn].form != "reduce":
             return  # a number for each block: worked out as a vector where it meets a tile
-        self.b.add(level, stage.name, f"# {formula(op)}")
+        self.b.explain(level, stage.name, op)
         form = OPS[op.fn].form
         if op.out in self.b.tiling.graph.slices:
             loaded = self.operands.fetch(stage, op.out, self.b.tiling.shape(op.out), "", level)
