@@ -218,6 +218,19 @@ def comparisons_fill_repeats(s: Structure) -> Iterator[tuple[str, str]]:
             yield stage.name, f"{out} = {op.fn} compares a tile of {tile} elements, which is no multiple of {REPEAT}"
 
 
+def masks_stay_in_ub(s: Structure) -> Iterator[tuple[str, str]]:
+    """The bits of a comparison live between two Vector operations of a kernel, as long as a tile."""
+    for out, (stage, op) in s.made.items():
+        condition = op.args[0] if op.fn == "select" else None
+        if s.graph.value(out).dtype == "bool" and (out in s.stored or not s.tiling.shape(out)):
+            yield (
+                stage.name,
+                f"{out} = {op.fn} {'would be stored' if out in s.stored else 'has no tiled dim'}; select in the same kernel and tile",
+            )
+        elif isinstance(condition, str) and (condition not in s.made or s.graph.value(condition).dtype != "bool"):
+            yield stage.name, f"{out} selects by {condition}, which is no comparison of the same kernel"
+
+
 def slices_are_loaded(s: Structure) -> Iterator[tuple[str, str]]:
     """A part of a tensor is a matter of where it is loaded from: it must be in GM, and not stored tile by tile."""
     for out in s.made:
@@ -247,6 +260,7 @@ STRUCTURE_RULES: tuple[StructureRule, ...] = (
     numbers_meet_tiles,
     slices_are_loaded,
     tiles_are_fractals,
+    masks_stay_in_ub,
     comparisons_fill_repeats,
 )
 

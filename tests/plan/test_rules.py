@@ -13,7 +13,6 @@ from fusion.graph import (
     Graph,
     Op,
     StageGraph,
-    cast,
     contract,
     expand,
     largest,
@@ -191,6 +190,19 @@ def odd_fractal() -> Broken:
     return broken(structure(backward(), "qk", tiles={"q": 64, "k": 72, "d": 64}))
 
 
+def stored_mask() -> Broken:
+    g = Graph("mask")
+    g.dim("q", 64)
+    g.dim("d", 64)
+    x = g.input("x", "q d", "float32")
+    with g.vector("compare"):
+        c = g.let("c", x > 0.0)
+    with g.vector("choose"):
+        y = g.let("y", where(c, x, 0.5))
+    g.output(y)
+    return broken(structure(g.build(), "compare")) + broken(structure(g.build(), "choose"))
+
+
 def small_comparison() -> Broken:
     graph = elementwise(lambda x: where(x > 0.0, x, 0.5), "q")
     return broken(structure(graph, "one", "q", tiles={"q": 16}))
@@ -217,6 +229,8 @@ STRUCTURE: list[tuple[str, Callable[[], Broken], str, str]] = [
     ("numbers-meet-tiles", number_of_numbers, "one", "y = sum over b works on no tiled dim"),
     ("slices-are-loaded", part_of_what_is_made_here, "use", "is a part of y, which stage make of the same kernel makes"),
     ("tiles-are-fractals", odd_fractal, "qk", "s: tile 72 of k is no multiple of 16"),
+    ("masks-stay-in-ub", stored_mask, "compare", "c = lt would be stored"),
+    ("masks-stay-in-ub", stored_mask, "choose", "y selects by c, which is no comparison of the same kernel"),
     ("comparisons-fill-repeats", small_comparison, "one", "compares a tile of 16 elements, which is no multiple of 64"),
 ]
 
