@@ -15,7 +15,7 @@ import networkx as nx
 
 from fusion.cost.simple import host_us
 from fusion.errors import FusionError
-from fusion.graph import StageGraph
+from fusion.graph import Op, StageGraph
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
 from fusion.plan.prefilter import Prefilter
@@ -124,8 +124,13 @@ class _Chooser:
         """A stage that only casts or scales what kernels leave, for the caller."""
         graph = self.tiling.graph
         stage = graph.stage(self.atoms[atom][0])
-        plain = stage.unit == "vector" and not stage.scan and all(OPS[op.fn].form == "elementwise" for op in stage.body)
+        plain = stage.unit == "vector" and not stage.scan and all(self.is_plain(op) for op in stage.body)
         return plain and all(graph.value(o).role == "output" or not graph.readers(o) for o in stage.writes) and self.reads_atomics(atom)
+
+    def is_plain(self, op: Op) -> bool:
+        """An elementwise operation with an operand as large as the result."""
+        dims = {v: set(self.tiling.graph.value(v).dims) for v in (*op.reads, op.out)}
+        return OPS[op.fn].form == "elementwise" and any(dims[r] == dims[op.out] for r in op.reads)
 
     def reads_atomics(self, atom: str) -> bool:
         """Whether the stage takes results of contractions or sums: what blocks may have to add up atomically."""

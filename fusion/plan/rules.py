@@ -155,7 +155,11 @@ def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
         if OPS[op.fn].form == "contract":
             inner = [d for d in op.over if d in dims]
             if len(inner) != 1 or len(s.tiling.shape(out)) != 2:
-                yield stage.name, f"{out} needs one tiled dim each for rows, columns and the sum, it has {' '.join(dims) or 'none'}"
+                have = " ".join(dims) or "none"
+                yield (
+                    stage.name,
+                    f"{out} needs one tiled dim each for rows, columns and the sum, it has {have}: multiply and sum it in a Vector stage",
+                )
         elif len(dims) > 2:
             yield stage.name, f"{out} works on {len(dims)} tiled dims ({' '.join(dims)}), a tile has two"
 
