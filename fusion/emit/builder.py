@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from fusion.emit.expr import tile_limits
 from fusion.emit.formula import base_name, formula
@@ -59,10 +60,11 @@ class KernelBuilder:
         if (name, level) not in self.explained:
             self.explained.add((name, level))
             _, whole = self.structure.made.get(name, (None, op))
-            self.add(level, stage, f"# {formula(whole, self.parts_of(name))}")
+            self.add(level, stage, f"# {formula(whole, self.operations)}")
 
-    def parts_of(self, name: str) -> dict[str, Op]:
-        return {out: op for out, (_, op) in self.structure.made.items() if base_name(out) == name}
+    @cached_property
+    def operations(self) -> dict[str, Op]:
+        return {out: op for out, (_, op) in self.structure.made.items()}
 
     # ---- indices
 

@@ -19,7 +19,7 @@ def base_name(value: str) -> str:
 
 
 def formula(op: Op, ops: Mapping[str, Op]) -> str:
-    """`p = cast(exp(s - lse))`: parts that only number `p` are written out from `ops`."""
+    """`p = cast(exp(s - lse))`: operands without a name of their own are written out from `ops`."""
     return f"{op.out} = {_expression(op, ops)[0]}"
 
 

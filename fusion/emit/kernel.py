@@ -86,7 +86,11 @@ def _assemble(b: KernelBuilder) -> list[Line]:
     plain += ["@tilelang.jit(pass_configs=pass_configs)", f"def {kernel.name}():", *constants, *([""] if constants else [])]
     plain += ["    @T.prim_func", "    def main(", *_signature(b), "    ):"]
     threads = ", threads=1" if kernel.threads == 1 else ""
-    unused = "  # noqa: RUF059" if b.tasks == 1 and not any("cid" in x.text for v in LEVELS for x in b.lines[v]) else ""
+    unused = (
+        f"  # noqa: {'F841' if kernel.threads == 1 else 'RUF059'}"
+        if b.tasks == 1 and not any("cid" in x.text for v in LEVELS for x in b.lines[v])
+        else ""
+    )
     plain += [f"        with T.Kernel({b.blocks}{threads}, is_npu=True) as ({names}):{unused}"]
     lines = [Line(t, "") for t in plain]
     pad = " " * 12
