@@ -24,6 +24,12 @@ GRACE_SECONDS = 30.0
 LOST_LIMIT = 2
 """A job that loses its worker this often, and the last time with no other job beside it, is given up."""
 
+SILENT_LIMIT = 2
+"""Connections in a row that end without one answer before the worker counts as unable to start.
+
+The first may still have gone to a worker that was just ending: a killed process keeps its socket for a moment.
+"""
+
 
 @dataclass
 class Exchange:
@@ -42,6 +48,7 @@ class Exchange:
     sent: set[int] = field(default_factory=set[int])
     lost: dict[int, int] = field(default_factory=dict[int, int])
     answered: bool = False
+    silent: int = 0
 
     def run(self) -> None:
         """Call `finished` once for every job, in the order in which they end."""
@@ -91,12 +98,14 @@ class Exchange:
     def _after_loss(self) -> None:
         """What was with a lost worker is sent again, one by one, to find out which job ends it.
 
-        A worker that never answered will not do so next time either: raises FusionError.
+        Raises FusionError for a worker that has not answered SILENT_LIMIT times in a row.
         """
         if not self.sent:
             return
         if not self.answered:
-            raise daemon.not_running(self.compiler)
+            self._send_again_after_silence()
+            return
+        self.silent = 0
         alone = len(self.sent) == 1
         unfinished, self.sent, self.limit = sorted(self.sent), set(), 1
         for index in unfinished:
@@ -105,6 +114,13 @@ class Exchange:
                 self.finished(index, {"error": _LOST, "seconds": 0.0})
             else:
                 self.waiting.append(index)
+
+    def _send_again_after_silence(self) -> None:
+        """No job has begun, so none is to blame."""
+        self.silent += 1
+        if self.silent >= SILENT_LIMIT:
+            raise daemon.not_running(self.compiler)
+        self.waiting, self.sent = sorted((*self.waiting, *self.sent)), set()
 
 
 _LOST: Json = {"kind": "crash", "message": "the compiler's worker ended twice while it had this kernel", "pass_name": "", "details": ""}

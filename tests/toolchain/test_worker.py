@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -73,7 +74,7 @@ def test_processes_that_start_together_share_one_worker() -> None:
     script = "from fusion import toolchain; toolchain.warm()"
     starting = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
     assert [process.wait() for process in starting] == [0, 0, 0]
-    assert [worker.state for worker in status().workers] == ["starting"]
+    assert len(status().workers) == 1
     assert list(layout.run().glob("*.sock")) == [layout.run() / f"{daemon.identity(installed())}.sock"]
 
 
@@ -88,11 +89,28 @@ def test_a_killed_worker_and_its_stale_socket_are_replaced() -> None:
     lower([fresh("before the kill")])
     (worker,) = status().workers
     os.kill(worker.pid, signal.SIGKILL)
-    assert until(lambda: not daemon.alive(worker.pid), 5)
+    assert until(lambda: not daemon.alive(worker.pid), 60)
     assert list(layout.run().glob("*.sock"))
     (after,) = lower([fresh("after the kill")])
     assert after.error is None
     assert status().workers[0].pid != worker.pid
+
+
+def test_a_connection_to_a_worker_that_is_just_ending_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process closes its sockets a moment after it counts as gone: connecting still succeeds, then the line is dead."""
+    connect, ending = daemon.connect, [True]
+
+    def first_dead(compiler: Compiler) -> socket.socket:
+        if not ending:
+            return connect(compiler)
+        ending.clear()
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        return ours
+
+    monkeypatch.setattr(daemon, "connect", first_dead)
+    (lowered,) = lower([fresh("after a dead line")])
+    assert (lowered.error, ending) == (None, [])
 
 
 def test_a_kernel_that_takes_the_worker_along_fails_alone() -> None:
@@ -118,17 +136,17 @@ def test_a_worker_leaves_when_it_is_idle(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(daemon, "SHORTEST_IDLE", 1.0)
     lower([fresh("idle")])
     (worker,) = status().workers
-    assert until(lambda: not daemon.alive(worker.pid), 5)
+    assert until(lambda: not daemon.alive(worker.pid), 60)
     assert status().workers == ()
 
 
 def test_a_client_that_leaves_takes_its_job_along() -> None:
     script = "from fusion.toolchain import KernelSource, lower; lower([KernelSource('endless', 'while True: pass')])"
     client = subprocess.Popen([sys.executable, "-c", script])
-    assert until(lambda: any(worker.state == "busy" for worker in status().workers), 30)
+    assert until(lambda: any(worker.state == "busy" for worker in status().workers), 120)
     client.kill()
     client.wait()
-    assert until(lambda: [worker.state for worker in status().workers] == ["idle"], 5)
+    assert until(lambda: [worker.state for worker in status().workers] == ["idle"], 60)
 
 
 def test_a_worker_that_cannot_start_is_an_error_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +180,7 @@ def test_a_long_home_folder_does_not_break_the_socket(real: Path, monkeypatch: p
     (long / "toolchain").symlink_to(layout.root())
     monkeypatch.setenv("FUSION_PLAN_HOME", str(long))
     warm()
-    assert [worker.state for worker in status().workers] == ["starting"]
+    assert len(status().workers) == 1
     assert stop() == 1
 
 
