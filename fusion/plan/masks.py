@@ -162,3 +162,26 @@ def tile_range(tiling: Tiling, bounds: tuple[Bound, ...], loop: str, starts: Map
             high = min(high, rest // (-b.coefficient * tile) + 1)
     low = min(low, tiling.trips(loop) - 1)
     return low, max(high, low + 1)
+
+
+def _most(tiling: Tiling, condition: Affine, best: frozenset[str]) -> int:
+    """The condition's greatest value on a tile: the tile that suits it best along the dims `best`, worst along the others."""
+    most = condition.const
+    for dim, coefficient in condition.terms:
+        tile, size = tiling.tile(dim), tiling.graph.dim(dim).size
+        low, high = (min(tile, size) - 1, size - 1) if coefficient > 0 else ((tiling.trips(dim) - 1) * tile, 0)
+        most += coefficient * (high if dim in best else low)
+    return most
+
+
+@cache
+def partly_kept(tiling: Tiling, value: str) -> tuple[Affine, ...]:
+    """Conditions outside of which nothing needs the value, if they rule out whole tiles of it: kernels may skip those."""
+    dims = set(tiling.graph.value(value).dims)
+    found = (c for c in skippable(tiling.graph, frozenset({value})) if set(c.dims) <= dims)
+    return tuple(c for c in found if _most(tiling, c, frozenset()) < 0)
+
+
+def leaves_something(tiling: Tiling, condition: Affine, loop: str) -> bool:
+    """Whether a loop bounded by the condition has a tile to visit, wherever the other dims are."""
+    return _most(tiling, condition, frozenset({loop})) >= 0

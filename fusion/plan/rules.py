@@ -15,6 +15,7 @@ from fusion.emit.tile_ops import TILE_OPS
 from fusion.graph import Op
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
+from fusion.plan.masks import partly_kept
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import COMPARISONS, REPEAT, fractal
 from fusion.plan.trips import most_visited
@@ -391,6 +392,14 @@ def vector_cores_agree(s: Structure, kernel: Kernel, limits: Limits) -> Iterator
         yield kernel.name, "its Vector stages cannot be shared by rows between two Vector cores; use threads 1"
 
 
+def masked_tiles_are_skipped(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
+    """A value between kernels is kept only where its mask can hold: whoever stores or loads it visits those tiles only."""
+    for v in (*s.stored, *s.loaded):
+        if s.graph.value(v).role == "intermediate":
+            for c in (c for c in partly_kept(s.tiling, v) if not s.skips(c)):
+                yield v, f"is kept only where {c}; a loop over {' or '.join(c.dims)} has to leave out the other tiles"
+
+
 def dims_are_placed(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """Every dim with more than one tile is in the grid or a loop, no dim in both, and only dims that the stages have."""
     have = {d for n in kernel.stages for d in s.graph.stage_dims(n)}
@@ -425,10 +434,11 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     relays_are_plain,
     vector_cores_agree,
     cube_tiles_fit,
+    masked_tiles_are_skipped,
 )
 
 
-DEFAULT_RULES: tuple[KernelRule, ...] = (flags_fit, cube_tiles_fit, slots_do_not_flood)
+DEFAULT_RULES: tuple[KernelRule, ...] = (flags_fit, cube_tiles_fit, slots_do_not_flood, masked_tiles_are_skipped)
 """Rules that a kernel with default handoffs (realize.py) may still break; it keeps the others by the way it is made."""
 LASTING_RULES: tuple[KernelRule, ...] = (single_slots_are_ordered, slots_do_not_flood, tasks_are_ordered)
 """Rules that a persistent kernel may break where one block for each task does not."""

@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from fusion.graph import Op, Stage, StageGraph
+from fusion.graph import Affine, Op, Stage, StageGraph
 from fusion.graph.ops import OPS
 from fusion.graph.types import Carry, Unit
-from fusion.plan.masks import Bound, bound, skippable
+from fusion.plan.masks import Bound, bound, leaves_something, skippable
 from fusion.plan.tiling import COMPARISONS, FRACTAL, REPEAT, Tiling
 from fusion.plan.types import Handoff, Level
 
@@ -195,6 +195,16 @@ class Structure:
             fixed = frozenset(self.grid) | frozenset(self.loops[:i])
             found[loop] = tuple(b for c in allowed if (b := bound(self.tiling, c, loop, fixed)))
         return found
+
+    def skips(self, condition: Affine) -> bool:
+        """Whether some loop leaves out all tiles on which the condition cannot hold."""
+        for i, loop in enumerate(self.loops):
+            fixed = frozenset(self.grid) | frozenset(self.loops[:i])
+            rest = (d for d in condition.dims if d != loop and d not in fixed and self.tiling.trips(d) > 1)
+            made = bound(self.tiling, condition, loop, fixed)
+            if made in self.bounds[loop] and not any(rest) and leaves_something(self.tiling, condition, loop):
+                return True
+        return False
 
     @cached_property
     def handoffs(self) -> tuple[Handoff, ...]:

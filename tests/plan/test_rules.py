@@ -295,6 +295,16 @@ KERNEL: list[tuple[str, Callable[[], Broken], str, str]] = [
 ]
 
 
+def test_masked_tiles_are_skipped() -> None:
+    graph = variants.small()
+    s = structure(graph, "qk", "n g q k", tiles={"q": 64, "k": 64, "d": 128})
+    found = [r for r in kernel_refusals(s, Kernel("k1", ("qk",), s.grid), Limits()) if r.rule == "masked-tiles-are-skipped"]
+    assert [r.where for r in found] == ["s", "s"], "one for the diagonal, one for the window"
+    assert "is kept only where - k + q >= 0; a loop over k or q has to leave out the other tiles" in found[0].why
+    looped = structure(graph, "qk", "n g q", "k", tiles={"q": 64, "k": 64, "d": 128})
+    assert not list(kernel_refusals(looped, Kernel("k1", ("qk",), looped.grid, looped.loops), Limits()))
+
+
 @pytest.mark.parametrize(("rule", "case", "where_", "why"), KERNEL, ids=[r for r, _, _, _ in KERNEL])
 def test_kernel_rules(rule: str, case: Callable[[], Broken], where_: str, why: str) -> None:
     found = [(w, y) for r, w, y in case() if r == rule]
@@ -342,6 +352,6 @@ def test_plan_rules(rule: str, change: Callable[[Plan], Plan], why: str) -> None
 
 
 def test_every_rule_has_a_test() -> None:
-    tested = {r for r, _, _, _ in (*STRUCTURE, *KERNEL)} | {r for r, _, _ in PLAN} | {"vector-cores-agree"}
+    tested = {r for r, _, _, _ in (*STRUCTURE, *KERNEL)} | {r for r, _, _ in PLAN} | {"vector-cores-agree", "masked-tiles-are-skipped"}
     rules = {f.__name__.replace("_", "-") for f in (*STRUCTURE_RULES, *KERNEL_RULES, *PLAN_RULES)} | {"memory-fits"}
     assert tested == rules
