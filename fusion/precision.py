@@ -9,6 +9,7 @@ sign) and are then left out; if nothing else is left, the output passes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Protocol
@@ -63,14 +64,33 @@ class Comparison:
     passed: bool
     required: Tolerance
 
+    @property
+    def ratio_fails(self) -> bool:
+        return self.ratio < self.required.ratio
+
+    @property
+    def error_fails(self) -> bool:
+        """Whether an element is too far off, whatever the share of the others; an exact dtype has the share alone."""
+        return self.required != EXACT and not self.max_abs <= self.required.max_abs
+
+    def failures(self) -> tuple[str, ...]:
+        """Every limit that is missed, with its value; empty if the output passes."""
+        found = [f"ratio {shown_below(self.ratio)} is below {self.required.ratio:g}"] if self.ratio_fails else []
+        found += [f"largest error {self.max_abs:.3g} is above {self.required.max_abs:g}"] if self.error_fails else []
+        return (*found, *(() if self.special_match else ("inf/NaN at other places",)))
+
     def __str__(self) -> str:
-        word = "pass" if self.passed else "FAIL"
-        special = "" if self.special_match else ", inf/NaN at other places"
-        gates = f"ratio {self.ratio:.4f} (>= {self.required.ratio:g}), max_abs {self.max_abs:.3g} (<= {self.required.max_abs:g})"
-        return f"{word} {gates}{special}"
+        if not self.passed:
+            return f"FAIL {', '.join(self.failures())}"
+        return f"pass ratio {self.ratio:.4f} (>= {self.required.ratio:g}), max_abs {self.max_abs:.3g} (<= {self.required.max_abs:g})"
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
+
+
+def shown_below(ratio: float) -> str:
+    """A share rounded down, so that one below 1 does not read 1.0000."""
+    return f"{math.floor(ratio * 10_000) / 10_000:.4f}"
 
 
 def tolerance(dtype: str) -> Tolerance:

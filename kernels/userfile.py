@@ -56,24 +56,44 @@ def _run(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[spec.name]
-        raise FusionError(*_what(error), where=_where(error, path)) from error
+        raise FusionError(_what(error, path), where=_where(error, path), remedy=_remedy(error, path)) from error
     finally:
         sys.path.remove(str(path.resolve().parent))
     return module
 
 
-def _what(error: BaseException) -> tuple[str]:
+def _what(error: BaseException, path: Path) -> str:
+    """What went wrong; the place too if it is a syntax error in a file that this one imports."""
     if isinstance(error, FusionError):
-        return (error.what,)
+        return f"{error.where}: {error.what}" if error.where else error.what
     if isinstance(error, SyntaxError):
-        return (f"{type(error).__name__}: {error.msg}",)
-    return (f"{type(error).__name__}: {error}",)
+        elsewhere = "" if _is(error.filename, path) else f" in {error.filename}:{error.lineno}"
+        return f"{type(error).__name__}: {error.msg}{elsewhere}"
+    if isinstance(error, SystemExit):
+        return f"SystemExit: {error.code}: the file ends the program while it is imported"
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+def _remedy(error: BaseException, path: Path) -> str:
+    if isinstance(error, FusionError):
+        return error.remedy or "correct the line"
+    if isinstance(error, ModuleNotFoundError):
+        return f"install {error.name} for {sys.executable}, or put it beside the file"
+    if isinstance(error, SyntaxError):
+        return "correct the line: the file must be Python, in UTF-8"
+    if isinstance(error, SystemExit):
+        return "put what is no operator under `if __name__ == '__main__':`"
+    return f"correct the line, or put what is no operator under `if __name__ == '__main__':`; `python {path}` shows all of it"
 
 
 def _where(error: BaseException, path: Path) -> str:
     """`file:line` of the syntax error, else of the last frame in the file."""
-    here = path.resolve()
-    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).resolve() == here:
+    if isinstance(error, SyntaxError) and _is(error.filename, path) and error.lineno:
         return f"{path}:{error.lineno}"
-    frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == here and f.lineno]
+    frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if _is(f.filename, path) and f.lineno]
     return f"{path}:{frames[-1]}" if frames else str(path)
+
+
+def _is(filename: str | None, path: Path) -> bool:
+    return filename is not None and Path(filename).resolve() == path.resolve()

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import networkx as nx
 
+from fusion import words
 from fusion.passes import PassResult, PlanPass
 from fusion.passes.check import kernel_problems, limits_of, structure_of, tiling_of
 from fusion.plan.device import Limits
@@ -97,7 +98,10 @@ def _why_not(plan: Plan, kernel: Kernel, limits: Limits, most: int) -> list[Refu
         return alone
     return [
         Refusal(
-            "most", kernel.name, f"does not fit in the {most} kernels that the option allows; it has {len(atoms)} stages that can be apart"
+            "most",
+            kernel.name,
+            f"does not fit in the {words.count(most, 'kernel')} that the option allows; "
+            f"it has {words.count(len(atoms), 'stage')} that can be apart",
         )
     ]
 

@@ -38,6 +38,20 @@ def test_largest_error_gate() -> None:
     assert result.ratio > 0.99 and not result.passed and result.max_abs == pytest.approx(0.02, rel=1e-4)
 
 
+def test_the_limit_that_is_missed_is_named() -> None:
+    some, far, elsewhere = ones(), ones(), ones()
+    some[:11] += 0.005
+    far[0] += 0.02
+    elsewhere[0] = np.nan
+    assert compare(some, ones(), "float32").failures() == ("ratio 0.9890 is below 0.99",)
+    assert compare(far, ones(), "float32").failures() == ("largest error 0.02 is above 0.01",)
+    assert compare(elsewhere, ones(), "float32").failures() == ("inf/NaN at other places",)
+    assert compare(ones(), ones(), "float32").failures() == ()
+    one_of_many = np.zeros(100_000, np.int32)
+    one_of_many[0] = 1
+    assert compare(one_of_many, np.zeros_like(one_of_many), "int32").failures() == ("ratio 0.9999 is below 1",)
+
+
 def test_special_values_must_agree_in_place_and_sign() -> None:
     golden = np.array([1.0, np.inf, -np.inf, np.nan])
     assert compare(golden, golden, "float16").passed and compare(golden, golden, "float16").elements == 1

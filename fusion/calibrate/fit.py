@@ -9,7 +9,7 @@ a parameter is the ratio of its standard deviation after the fit to `width`: nea
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,12 +19,15 @@ from fusion.device import Device
 from fusion.errors import FusionError
 from fusion.timeline.launch import time_launch
 from fusion.timeline.record import Outline
+from fusion.words import count
 
 NOISE = 0.02  # relative: what one latency is worth
 STEP = 0.05  # of a logarithm, for differences
 ROUNDS = 12
 UNDETERMINED = 0.9
 Floats = npt.NDArray[np.float64]
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how many steps are done, and how many there are."""
 
 PARAMETERS: Mapping[str, tuple[float, float]] = {  # public value in base units, width of a logarithm
     "launch.block_start": (1400.0, 0.3),
@@ -165,11 +168,24 @@ def narrowing(device: Device, rows: Sequence[Row], keys: Sequence[str]) -> dict[
     return dict(zip(keys, (np.sqrt(np.diag(covariance)) / width).tolist(), strict=True))
 
 
-def fit(device: Device, rows: Sequence[Row], candidates: Sequence[str] = tuple(PARAMETERS), *, leave_out: bool = True) -> Calibration:
+def _silent(_what: str, _done: int, _total: int) -> None:
+    return None
+
+
+def fit(
+    device: Device,
+    rows: Sequence[Row],
+    candidates: Sequence[str] = tuple(PARAMETERS),
+    *,
+    leave_out: bool = True,
+    progress: Progress = _silent,
+) -> Calibration:
     """Fits what the rows determine best (fewer parameters than rows), then again without each row; all else keeps its public value.
 
     A scalar read of UB is no candidate: generated code never has one without a drain, so that their costs cannot be told apart.
     """
+    steps = 2 + (len(rows) if leave_out else 0)
+    progress("what the rows say of each number", 0, steps)
     narrowed = narrowing(device, rows, candidates)
     keys = sorted((k for k in candidates if narrowed[k] < UNDETERMINED), key=lambda k: narrowed[k])[: max(1, len(rows) - 1)]
     if not keys:
@@ -177,20 +193,23 @@ def fit(device: Device, rows: Sequence[Row], candidates: Sequence[str] = tuple(P
             "the measurements determine no parameter", where="calibrate", remedy="measure more kernels, or --emit-microbenchmarks"
         )
     base = device.with_values({k: PARAMETERS[k][0] for k in candidates}, "public value; these measurements do not determine it")
+    progress(f"fit of {count(len(keys), 'number')} to {count(len(rows), 'row')}", 1, steps)
     theta, covariance = _solve(base, rows, keys, np.zeros(len(keys)), ROUNDS)
     narrowed.update(zip(keys, (np.sqrt(np.diag(covariance)) / [PARAMETERS[k][1] for k in keys]).tolist(), strict=True))
     fitted = _at(base, keys, theta)
     parameters = tuple(Parameter(k, PARAMETERS[k][0], fitted[k], narrowed[k], k in keys) for k in candidates)
-    residuals = _residuals(base, fitted, rows, keys, theta, leave_out)
+    residuals = _residuals(base, fitted, rows, keys, theta, leave_out, progress)
     width = interval(residuals)
     return Calibration(replace(fitted, interval=width, calibrated=tuple(keys)), parameters, residuals, width)
 
 
 def _residuals(
-    base: Device, fitted: Device, rows: Sequence[Row], keys: Sequence[str], theta: Floats, leave_out: bool
+    base: Device, fitted: Device, rows: Sequence[Row], keys: Sequence[str], theta: Floats, leave_out: bool, progress: Progress
 ) -> tuple[Residual, ...]:
     residuals = list[Residual]()
     for i, row in enumerate(rows):
+        if leave_out:
+            progress(f"fit without {row.label}", 2 + i, 2 + len(rows))
         others = [r for j, r in enumerate(rows) if j != i]
         without = fitted if not leave_out else _at(base, keys, _solve(base, others, keys, theta, 3)[0]) if others else base
         residuals.append(Residual(row.label, row.measured_us, predict(fitted, row), predict(without, row)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fusion.calibrate import measured, tables
-from fusion.calibrate.fit import UNDETERMINED, Calibration, Row, fit
+from fusion.calibrate.fit import UNDETERMINED, Calibration, Progress, Row, fit
 from fusion.calibrate.microbench import benches
 from fusion.device import Device
 from fusion.timeline.record import Outline
@@ -37,8 +37,9 @@ def rows_of(paths: Sequence[Path], mapping: Sequence[str]) -> tuple[list[Row], l
     return [Row(m.label, m.us, tuple(_outline(k) for k in m.launches)) for m in used], left
 
 
-def calibrated(device: Device, rows: Sequence[Row]) -> Calibration:
-    return fit(device, rows)
+def calibrated(device: Device, rows: Sequence[Row], progress: Progress) -> Calibration:
+    """The fit; a minute on a slow machine, so that `progress` is told every step."""
+    return fit(device, rows, progress=progress)
 
 
 def report(result: Calibration, left: Sequence[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ empty are skipped, so are trailing commas; names like `dk_dq_kernel_kernel` lose
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from fusion.errors import FusionError, did_you_mean
 NAME = ("opname", "name", "kernelname", "op_name")
 TIME = ("taskduration(us)", "duration(us)", "taskduration", "duration", "time(us)", "task_duration(us)")
 OURS = ("label", "launches", "us")
+EXPECTED = "label,launches,us (ours), or Op Name and Task Duration(us) (msprof), or Name and Duration(us) (torch_npu)"
 EMPTY = ("", "n/a", "na", "-", "nan", "null")
 
 
@@ -38,13 +40,20 @@ def _rows(path: Path) -> tuple[list[str], list[list[str]]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise FusionError("not a text file", where=str(path), remedy="give a CSV file") from None
+        raise FusionError("not a text file", where=str(path), remedy=f"give a CSV file with the columns {EXPECTED}") from None
     except OSError as error:
-        raise FusionError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        raise FusionError(
+            f"cannot be read: {error.strerror}", where=str(path), remedy=f"give a CSV file with the columns {EXPECTED}"
+        ) from None
     lines = [r for r in csv.reader(text.splitlines()) if any(c.strip() for c in r)]
     if not lines:
-        raise FusionError("empty", where=str(path))
+        raise FusionError("the file is empty", where=str(path), remedy=f"expected the columns {EXPECTED}")
     return [c.strip() for c in lines[0]], lines[1:]
+
+
+def _shown(header: Sequence[str]) -> str:
+    more = f" and {len(header) - 12} more" if len(header) > 12 else ""
+    return "the columns " + ", ".join(column[:30] or "(no name)" for column in header[:12]) + more
 
 
 def _plain(column: str) -> str:
@@ -63,8 +72,10 @@ def _number(cell: str, where: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
-        raise FusionError(f"{text!r} is no time", where=where) from None
-    return value if value > 0 else None
+        raise FusionError(f"{text!r} is no time", where=where, remedy="write microseconds as a number, or N/A") from None
+    if value < 0 or not math.isfinite(value):
+        raise FusionError(f"{text} is no time", where=where, remedy="write microseconds as a positive number, or N/A")
+    return value or None
 
 
 def is_ours(path: Path) -> bool:
@@ -77,7 +88,7 @@ def read_ours(path: Path) -> list[Measured]:
     header, lines = _rows(path)
     at = {name: _column(header, (name,)) for name in OURS}
     if at["label"] is None or at["us"] is None:
-        raise FusionError(f"columns {', '.join(header)}", where=str(path), remedy=f"expected {', '.join(OURS)}")
+        raise FusionError(f"found {_shown(header)}", where=str(path), remedy=f"expected the columns {', '.join(OURS)}")
     found = list[Measured]()
     for number, line in enumerate(lines, 2):
         label, us = _cell(line, at["label"]), _number(_cell(line, at["us"]), f"{path}:{number}")
@@ -106,9 +117,7 @@ def read_profile(path: Path, *, drop_first: bool = True) -> dict[str, list[float
     name, time = _column(header, NAME), _column(header, TIME)
     if name is None or time is None:
         raise FusionError(
-            f"found columns {', '.join(c for c in header[:12] if c)}",
-            where=str(path),
-            remedy="expected label,launches,us (ours), or Op Name and Task Duration(us) (msprof), or Name and Duration(us) (torch_npu)",
+            f"no column with names or none with times; found {_shown(header)}", where=str(path), remedy=f"expected the columns {EXPECTED}"
         )
     found: dict[str, list[float]] = {}
     for number, line in enumerate(lines, 2):
@@ -139,13 +148,15 @@ def mapped(given: Sequence[str]) -> dict[str, str]:
 
 def only_known(rows: Sequence[Measured], labels: Sequence[str]) -> list[Measured]:
     """Rows whose launches all have a label. Raises FusionError if none has, naming what was found and what is known."""
+    if not rows:
+        raise FusionError("no row with a time", where="calibrate", remedy="every cell with a time is empty, N/A or 0: measure again")
     good = [r for r in rows if all(k in labels for k in r.launches)]
     if not good:
         names = sorted({k for r in rows for k in r.launches})
-        shown = ", ".join(names[:8]) or "none"
+        shown = ", ".join(names[:8])
         raise FusionError(
             f"no launch has a known kernel: {shown}",
             where="calibrate",
-            remedy=f"--map NAME=LABEL; {did_you_mean(names[0] if names else '', labels)}",
+            remedy=did_you_mean(names[0], labels, "write --map NAME=LABEL with one of `fusion-plan calibrate --labels`"),
         )
     return good

@@ -146,7 +146,7 @@ def _wrong_numbers(
         actual, expected = run.outputs[argument.name], golden.outputs[argument.name]
         result = compare(actual, expected, argument.dtype)
         if not result.passed:
-            wrong.append(_wrong(facts, argument, actual.astype(np.float64), expected, str(result), title))
+            wrong.append(_wrong(facts, argument, actual.astype(np.float64), expected, ", ".join(result.failures()), title))
     names = ", ".join(a.name for a in compared)
     found.notes.append(f"numbers of {names} compared with the statements' meaning" + (f" for {title}" if title else ""))
     return wrong
@@ -163,7 +163,7 @@ def _wrong(facts: Facts, argument: Argument, actual: Array, expected: Array, res
     return Finding(
         "wrong-numbers",
         writers[-1].line if writers else 0,
-        f"{argument.name} is not what the statements say: {result.removeprefix('FAIL ')}{' for ' + title if title else ''}; {example}",
+        f"{argument.name} is not what the statements say: {result}{' for ' + title if title else ''}; {example}",
         "the other findings may be the cause; if there is none, the compiler has changed the meaning: simplify the statements before",
         "the simulated kernel and the kernel's own statements, executed one by one, give different numbers",
         "wrong",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fusion.check.report import FileReport, Finding, Place, Report, Timing
+from fusion.words import count
 
 
 def lines(file: FileReport) -> Iterator[str]:
@@ -81,6 +82,6 @@ def summary(files: Sequence[FileReport]) -> Iterator[str]:
     counts: dict[str, int] = {}
     for _, report in rows:
         counts[report.verdict] = counts.get(report.verdict, 0) + 1
-    yield f"{len(files)} files, {len(rows)} kernels: " + (
-        ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())) or "none"
+    yield f"{count(len(files), 'file')}, {count(len(rows), 'kernel')}: " + (
+        ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items())) or "none"
     )

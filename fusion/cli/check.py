@@ -12,6 +12,7 @@ import click
 
 from fusion.check import driver, fix, sarif, text
 from fusion.check.report import FileReport, exit_code
+from fusion.cli.contradictions import exclusive, needs
 from fusion.errors import FusionError
 
 SKIPPED_FOLDERS = ("__pycache__", ".git", ".venv", "node_modules", "build")
@@ -19,10 +20,23 @@ SKIPPED_FOLDERS = ("__pycache__", ".git", ".venv", "node_modules", "build")
 
 @click.command("check")
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--kernel", default="", help="Check only this kernel of the file.")
-@click.option("--args", "arguments", multiple=True, metavar="NAME=VALUE", help="A value for a factory's parameter; may be repeated.")
-@click.option("--shape", multiple=True, metavar="NAME=SIZE", help="A value for a size that the kernel leaves open; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one entry a kernel.")
+@click.option("--kernel", default="", metavar="NAME", help="Check only the kernel of this name.")
+@click.option(
+    "--args",
+    "arguments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Values for the parameters of the factories that have them; several after one --args, or repeated.",
+)
+@click.option(
+    "--shape",
+    multiple=True,
+    metavar="NAME=SIZE",
+    help="Values for sizes that kernels leave open, and for scalars; several after one --shape, or repeated.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON list on standard output, an entry a kernel; a diff of --fix goes to standard error."
+)
 @click.option(
     "--sarif", "sarif_path", type=click.Path(dir_okay=False, path_type=Path), help="Also write the findings as SARIF to this file."
 )
@@ -42,20 +56,20 @@ def check(
     no_time: bool,
     no_run: bool,
 ) -> None:
-    """Compile, run and judge the kernels of FILE (or of all files of a folder), without a device.
+    """Compile, run and judge the kernels of Python files, without a device; of a folder, of its files that mention tilelang.
 
     Exit status: 0 all clean, 1 there are findings, 2 something could not be judged.
     """
-    try:
-        files, loose = _split(paths)
-        for_args = () if shape and not arguments else loose
-        for_shape = loose if shape and not arguments else ()
-        options = driver.Options(kernel, _values((*arguments, *for_args)), _sizes((*shape, *for_shape)), not no_run, not no_time)
-        reports = _check(files, options, as_json)
-        reports = _fix(reports, options, write, as_json) if fixing else reports
-    except FusionError as error:
-        click.echo(f"error: {error}", err=True)
-        raise SystemExit(2) from None
+    needs("--write", "--fix", why="there is nothing to write")
+    exclusive("--no-run", "--shape", why="nothing is run that could have a shape")
+    files, loose = _split(paths)
+    for_args = () if shape and not arguments else loose
+    for_shape = loose if shape and not arguments else ()
+    options = driver.Options(kernel, _values((*arguments, *for_args)), _sizes((*shape, *for_shape)), not no_run, not no_time)
+    if not files:
+        raise FusionError("no Python file with a kernel here", where=", ".join(paths), remedy="files that import tilelang are checked")
+    reports = _check(files, options, as_json)
+    reports = _fix(reports, options, write, as_json) if fixing else reports
     _show(reports, as_json, sarif_path, len(files) > 1)
     raise SystemExit(exit_code(kernel for file in reports for kernel in file.kernels))
 
@@ -76,9 +90,7 @@ def _split(paths: Sequence[str]) -> tuple[list[Path], list[str]]:
         elif path.exists():
             files.append(path)
         else:
-            raise FusionError("no such file or folder", where=word)
-    if not files:
-        raise FusionError("no Python file with a kernel here", where=", ".join(paths), remedy="files that import tilelang are checked")
+            raise FusionError("no such file or folder", where=word, remedy="give Python files with kernels, or folders of them")
     return files, loose
 
 
@@ -93,7 +105,7 @@ def _pairs(words: Iterable[str], option: str) -> list[tuple[str, str]]:
     for word in (piece for given in words for piece in given.split() if piece):
         name, equals, content = word.partition("=")
         if not equals or not name.isidentifier():
-            raise FusionError(f"{word!r} is not NAME=VALUE", where=option)
+            raise FusionError(f"{word!r} is not NAME=VALUE", where=option, remedy=f"write it like {option} M=256 block_M=64")
         pairs.append((name, content))
     return pairs
 
@@ -113,7 +125,7 @@ def _sizes(words: Iterable[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, content in _pairs(words, "--shape"):
         if not content.isdigit():
-            raise FusionError(f"{name}={content}: a size is a whole number", where="--shape")
+            raise FusionError(f"{name}={content}: a size is a whole number", where="--shape", remedy="write it like --shape M=256")
         found[name] = int(content)
     return found
 

@@ -21,13 +21,31 @@ if TYPE_CHECKING:
 @click.option("--shape", multiple=True, metavar="K=V,...", help="Parameters of the operator, like seq_len=4096,window=128.")
 @click.option("--dtype", default="", metavar="TYPE", help="The operator's dtype, like bfloat16.")
 @click.option("--device", default="910B3", show_default=True, metavar="NAME|FILE", help="A known device, or a .toml file of one's own.")
-@click.option("--passes", "pipeline", default="default", show_default=True, metavar="A,B{OPT=1}", help="Passes on each plan, or none.")
-@click.option("--rerank", "keep", default=3, show_default=True, metavar="K", help="How many plans of each count to simulate.")
-@click.option("--fast", is_flag=True, help="Estimates only: nothing is lowered and simulated.")
+@click.option(
+    "--passes",
+    "pipeline",
+    default="default",
+    show_default=True,
+    metavar="A,B{OPT=1}",
+    help="Passes on each plan, a pipeline of `fusion-plan passes`, or none.",
+)
+@click.option(
+    "--rerank",
+    "keep",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="K",
+    help="Simulate the K best estimates of each count, take the fastest.",
+)
+@click.option("--fast", is_flag=True, help="Estimates only: nothing is lowered or simulated, and no page is written.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON list on standard output, nothing else.")
 @click.option("--csv", "as_csv", is_flag=True, help="CSV on standard output, nothing else.")
 @click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with pictures.  [default: out/OPERATOR-compare.html]"
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a page with pictures.  [default: out/OPERATOR-compare.html; with --json or --csv none]",
 )
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="Write the best plan's timeline for Perfetto or Chrome.")
 def compare(
@@ -47,19 +65,20 @@ def compare(
 ) -> None:
     """Set the plans of OPERATOR side by side: predicted time, what bounds it, and which is best and why."""
     from fusion.cli import planning
+    from fusion.cli.contradictions import exclusive
     from fusion.cli.operators import build
     from fusion.compare import session
     from fusion.compare.rows import why
     from fusion.compare.table import as_csv as csv_text
     from fusion.compare.table import table
     from fusion.device import load
-    from fusion.errors import FusionError
     from fusion.output.table import console
     from fusion.plan.types import Plan
 
+    exclusive("--json", "--csv", why="both are all of standard output")
+    exclusive("--fast", "--html", "--trace", "--rerank", why="nothing is simulated, and there is no timeline to show")
+    exclusive("--plans", "--targets", "--rerank", why="the plans are given, and none is searched for")
     described, graph = load(device), build(operator, shape, dtype)
-    if keep < 1:
-        raise FusionError(f"--rerank {keep}", remedy="give 1 or more")
 
     def prepare(plan: Plan) -> Plan:
         return planning.prepare(plan, pipeline, None).plan
@@ -114,6 +133,7 @@ def notes(interval: float, calibrated: tuple[str, ...]) -> list[str]:
 def _pictures(entries: list, reasons: list[str], name: str, html: Path | None, trace: Path | None, fast: bool, quiet: bool) -> None:  # type: ignore[type-arg]
     if fast:
         return
+    from fusion.errors import FusionError
     from fusion.report.html import page
     from fusion.report.perfetto import trace_json
 
@@ -123,6 +143,8 @@ def _pictures(entries: list, reasons: list[str], name: str, html: Path | None, t
         target.write_text(page(name, entries, reasons), encoding="utf-8")
         click.echo(f"Written: {target}", err=quiet)
     best = next((e for e in entries if e.verdict == "best" and e.time), None)
+    if trace and best is None:
+        raise FusionError(f"--trace {trace}: no plan has a timeline", remedy="the table says why each plan is impossible")
     if trace and best is not None:
         trace.parent.mkdir(parents=True, exist_ok=True)
         trace.write_text(trace_json(best), encoding="utf-8")

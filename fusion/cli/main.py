@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import click
 
-from fusion.errors import FusionError, did_you_mean
+from fusion.errors import FusionError, did_you_mean, near
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("fusion.cli.plan:plan", "Plan, emit and lower an operator; what happens without a command."),
@@ -72,7 +72,7 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else HELP)
     except click.NoSuchOption as error:
-        _fail(f"no option {error.option_name}", did_you_mean(error.option_name, _options(error.ctx)))
+        _fail(f"no option {error.option_name}", _option_remedy(error))
     except click.ClickException as error:
         _fail(error.format_message(), f"see `{error.ctx.command_path} --help`" if isinstance(error, click.UsageError) and error.ctx else "")
     except (click.Abort, KeyboardInterrupt):
@@ -82,8 +82,13 @@ def main() -> None:
         sys.exit(0)
 
 
-def _options(ctx: click.Context | None) -> list[str]:
-    return [name for p in ctx.command.params for name in p.opts if name.startswith("--")] if ctx else []
+def _option_remedy(error: click.NoSuchOption) -> str:
+    """The near options of the command; where none is near, its help."""
+    if error.ctx is None:
+        return ""
+    options = [name for p in error.ctx.command.get_params(error.ctx) for name in p.opts if name.startswith("--")]
+    help_page = f"see `{error.ctx.command_path} --help`"
+    return did_you_mean(error.option_name, options, help_page) if near(error.option_name, options) else help_page
 
 
 def _fail(what: str, remedy: str = "", status: int = 2) -> None:

@@ -7,7 +7,7 @@ import traceback
 from types import UnionType
 from typing import Union, get_args, get_origin
 
-from fusion.errors import FusionError, did_you_mean
+from fusion.errors import FusionError, did_you_mean, near
 from fusion.graph import DTYPE_BYTES, Operator, StageGraph
 
 Parameter = int | float | bool | str | None
@@ -20,13 +20,28 @@ def build(spec: str, shape: tuple[str, ...] = (), dtype: str = "") -> StageGraph
     """The graph of the operator `spec` (a name, or path/to/op.py[:name]). Raises FusionError for what does not fit."""
     operator = load(spec)
     values = parameters(spec, shape, dtype)
+    _refuse_missing(operator, values, spec)
     try:
         return _checked(operator.build(**values), operator, spec)
     except FusionError as error:
-        raise FusionError(error.what, where=_place(operator, spec, error) or error.where, remedy=error.remedy) from error
+        place = _place(operator, spec, error)
+        raise FusionError(error.what, where=place or error.where, remedy=error.remedy or ("correct the line" if place else "")) from error
     except Exception as error:
         place = _place(operator, spec, error) or operator.name
-        raise FusionError(f"{type(error).__name__}: {error}", where=place, remedy="the operator's function fails") from error
+        given = ", ".join(f"{name}={value}" for name, value in values.items()) or "its defaults"
+        remedy = f"the operator's function fails with {given}: correct the line, or refuse what it cannot take with a FusionError"
+        raise FusionError(f"{type(error).__name__}: {error}", where=place, remedy=remedy) from error
+
+
+def _refuse_missing(operator: Operator[...], values: dict[str, Parameter], spec: str) -> None:
+    """Raises FusionError if a parameter has neither a value nor a default."""
+    missing = [p.name for p in operator.parameters.values() if p.default is inspect.Parameter.empty and p.name not in values]
+    if missing:
+        where = f"{spec.split('.py')[0]}.py:{operator.build.__code__.co_firstlineno}" if ".py" in spec else operator.name
+        example = ",".join(f"{name}=..." for name in missing)
+        raise FusionError(
+            f"{operator.name} needs a value for {', '.join(missing)}", where=where, remedy=f"give --shape {example}, or a default"
+        )
 
 
 def _checked(graph: object, operator: Operator[...], spec: str) -> StageGraph:
@@ -59,7 +74,9 @@ def load(spec: str) -> Operator[...]:
     if not is_file and spec not in kernels.OPERATORS:
         from fusion.cli.main import COMMANDS
 
-        raise FusionError(f"no operator {spec!r}", remedy=did_you_mean(spec, [*kernels.OPERATORS, *COMMANDS]))
+        known = [*kernels.OPERATORS, *COMMANDS]
+        listed = "see `fusion-plan list` for the operators, `fusion-plan --help` for the commands, or give path/to/op.py"
+        raise FusionError(f"no operator {spec!r}", remedy=did_you_mean(spec, known) if near(spec, known) else listed)
     return kernels.load(spec)
 
 

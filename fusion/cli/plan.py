@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fusion.plan.types import Plan
     from fusion.verify.session import CaseResult
 
-CODES = ("ascendc", "pto", "both", "none")
-
 
 @click.command("plan")
 @click.argument("operator")
@@ -23,8 +21,15 @@ CODES = ("ascendc", "pto", "both", "none")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Use this plan instead of searching for one.")
 @click.option("--shape", multiple=True, metavar="K=V,...", help="Parameters of the operator, like seq_len=8192,window=none.")
 @click.option("--dtype", default="", metavar="TYPE", help="The operator's dtype, like bfloat16.")
-@click.option("--device", default="910B3", show_default=True, metavar="NAME", help="The device to plan for.")
-@click.option("--passes", "pipeline", default="default", show_default=True, metavar="A,B{OPT=1}", help="Passes on the plan, or none.")
+@click.option("--device", default="910B3", show_default=True, metavar="NAME|FILE", help="A known device, or a .toml file of one's own.")
+@click.option(
+    "--passes",
+    "pipeline",
+    default="default",
+    show_default=True,
+    metavar="A,B{OPT=1}",
+    help="Passes on the plan, a pipeline of `fusion-plan passes`, or none.",
+)
 @click.option("--print-between-passes", is_flag=True, help="Print the plan after each pass.")
 @click.option("--time-passes", is_flag=True, help="Say how long each pass took.")
 @click.option(
@@ -71,6 +76,7 @@ def plan(
     from fusion.plan.device import limits_of
     from fusion.toolchain.progress import terminal
 
+    _refuse_contradictions(pipeline, target_code)
     limits = limits_of(device)
     graph = build(operator, shape, dtype)
     if out:
@@ -98,6 +104,19 @@ def plan(
     _tell(as_json, summary, written, chosen, prepared.refusals, timings, compiled, results)
     if any(r.blocks and r.verdict for r in results or []):
         raise SystemExit(1)
+
+
+def _refuse_contradictions(pipeline: str, target_code: str) -> None:
+    from fusion.cli.contradictions import exclusive
+
+    exclusive("--fast", "--rerank", why="nothing is simulated")
+    exclusive("--plan", "--rerank", why="the plan is given, and none is searched for")
+    if target_code != "none":
+        exclusive("--fast", "--target-code", why="nothing is lowered")
+    else:
+        exclusive("--target-code", "--rerank", why="nothing is lowered that could be simulated")
+    if pipeline in ("", "none"):
+        exclusive("--passes", "--time-passes", "--print-between-passes", why="without passes there is nothing to tell of them")
 
 
 def _printer(as_json: bool):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
+from fusion import words
 from fusion.emit.emit import emit
 from fusion.emit.program import Program
 from fusion.errors import FusionError
@@ -47,7 +48,9 @@ def plan_from_file(graph: StageGraph, path: Path, device: str, target: int | Non
         raise FusionError(f"--plan {path}: {getattr(error, 'strerror', None) or 'no text file'}", remedy="give a plan file") from error
     plan = from_text(text, graph, str(path), limits, check=check)
     if target is not None and target != len(plan.kernels):
-        raise FusionError(f"--target {target}, but {path} has {len(plan.kernels)} kernels", remedy="leave out one of --target and --plan")
+        raise FusionError(
+            f"--target {target}, but {path} has {words.count(len(plan.kernels), 'kernel')}", remedy="leave out one of --target and --plan"
+        )
     return Chosen(plan, us=plan_us(plan), file=str(path))
 
 
@@ -181,8 +184,8 @@ def compile_program(
     return Compiled(tuple(results))
 
 
-def _failed(count: int, errors: list[tuple[str, LowerError]]) -> FusionError:
+def _failed(number: int, errors: list[tuple[str, LowerError]]) -> FusionError:
     """One line a kernel."""
     texts = [f"{name} ({e.target}, {e.kind}{f' in {e.pass_name}' if e.pass_name else ''}): {e.message}" for name, e in errors]
     remedy = "nothing was written; --target-code none writes the sources without the compiler"
-    return FusionError(f"the compiler fails on {len(errors)} of {count} kernels:\n  " + "\n  ".join(texts), remedy=remedy)
+    return FusionError(f"the compiler fails on {len(errors)} of {words.count(number, 'kernel')}:\n  " + "\n  ".join(texts), remedy=remedy)

@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Verify this plan instead of searching for one.")
 @click.option("--shape", multiple=True, metavar="K=V,...", help="Parameters of the operator; the run uses small shapes derived from them.")
 @click.option("--dtype", default="", metavar="TYPE", help="The operator's dtype, like bfloat16.")
-@click.option("--device", default="910B3", show_default=True, metavar="NAME", help="The device to plan for.")
-@click.option("--passes", "pipeline", default="default", show_default=True, metavar="A,B{OPT=1}", help="Passes on the plan, or none.")
+@click.option("--device", default="910B3", show_default=True, metavar="NAME|FILE", help="A known device, or a .toml file of one's own.")
+@click.option(
+    "--passes",
+    "pipeline",
+    default="default",
+    show_default=True,
+    metavar="A,B{OPT=1}",
+    help="Passes on the plan, a pipeline of `fusion-plan passes`, or none.",
+)
 @click.option(
     "--level", type=click.Choice(["L0", "L1", "L2", "boundary", "all"]), help="Run the cases of a level instead of one small shape."
 )
@@ -51,6 +58,7 @@ def verify(
     from dataclasses import replace
 
     from fusion.cli import planning
+    from fusion.cli.contradictions import exclusive
     from fusion.cli.operators import build, load, parameters
     from fusion.plan.device import limits_of
     from fusion.verify import cases as all_cases
@@ -58,6 +66,7 @@ def verify(
     from fusion.verify.run import RunOptions
     from fusion.verify.session import run_cases
 
+    exclusive("--level", "--exact-shape", why="a level has shapes of its own")
     limits = limits_of(device)
     graph, op, values = build(operator, shape, dtype), load(operator), parameters(operator, shape, dtype)
     if plan_file:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from fusion import words
 from fusion.calibrate import measured
 from fusion.compare.rerank import Prepare, rerank
 from fusion.compare.rows import Entry, judged
@@ -106,12 +107,14 @@ def compare_targets(
     found: Mapping[int, list[Planned]] = planner.possible(tuple(targets), 1 if fast else keep)
     entries = list[Entry]()
     for number, target in enumerate(targets):
-        progress(f"{target} kernels", number, len(targets))
+        progress(words.count(target, "kernel"), number, len(targets))
         if not found.get(target):
             least = floor(graph, device).us
-            entries.append(Entry(f"{target} kernels", target, None, None, device.interval, least, error=planner.impossible(target).what))
+            entries.append(
+                Entry(words.count(target, "kernel"), target, None, None, device.interval, least, error=planner.impossible(target).what)
+            )
             continue
-        entries.append(_entry(f"{target} kernels", found[target], graph, device, prepare, fast))
+        entries.append(_entry(words.count(target, "kernel"), found[target], graph, device, prepare, fast))
     return judged(entries)
 
 

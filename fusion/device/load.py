@@ -34,10 +34,17 @@ def load(name: str = "910B3") -> Device:
     """A device by its name, or by the path of a file that ends in .toml. Raises FusionError with the key that is wrong."""
     if name.endswith(".toml"):
         path = Path(name)
-        if not path.exists():
-            raise FusionError("no such device file", where=name)
-        return replace(loads(path.read_text(), name), name=name)  # by this name it is found again
+        return replace(loads(_text(path), name), name=name)  # by this name it is found again
     return _shipped(name)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        remedy = f"give a .toml file, or a known device: {', '.join(available())}"
+        raise FusionError(f"the device file cannot be read: {reason}", where=str(path), remedy=remedy) from None
 
 
 @lru_cache(maxsize=16)
@@ -45,7 +52,7 @@ def _shipped(name: str) -> Device:
     by_name = {a.lower(): a for a in available()}
     found = by_name.get(name.lower().removeprefix("ascend"))
     if found is None:
-        raise FusionError(f"no device {name!r}", remedy=did_you_mean(name, available()) + "; or give a .toml file")
+        raise FusionError(f"no device {name!r}", remedy=did_you_mean(name, available(), "give a .toml file"))
     return loads((DATA / f"{found}.toml").read_text(), f"{found}.toml")
 
 
@@ -54,9 +61,8 @@ def loads(text: str, where: str) -> Device:
     try:
         table = cast(Table, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise FusionError(f"not TOML: {error}", where=where) from None
-    base = table.get("base")
-    start = load(base) if isinstance(base, str) else Device("", {})
+        raise FusionError(f"not TOML: {error}", where=where, remedy="correct the line") from None
+    start = _start(table.get("base"), where)
     numbers = {**start.numbers, **dict(_numbers({k: v for k, v in table.items() if k not in HEAD}, where))}
     missing = [k for k in ALL_KEYS if k not in numbers]
     if missing:
@@ -64,6 +70,16 @@ def loads(text: str, where: str) -> Device:
         raise FusionError(f"{missing[0]} is missing{more}", where=where, remedy='give it, or start from a known device: base = "910B3"')
     device = replace(start, name=str(table.get("name") or Path(where).stem), numbers=numbers)
     return _uncertainty(device, table, where)
+
+
+def _start(base: object, where: str) -> Device:
+    """The device that a file starts from."""
+    if base is None:
+        return Device("", {})
+    try:
+        return load(base if isinstance(base, str) else str(base))
+    except FusionError as error:
+        raise FusionError(f"base = {base!r}: {error.what}", where=where, remedy=error.remedy) from error
 
 
 def _uncertainty(device: Device, table: Table, where: str) -> Device:
@@ -82,6 +98,11 @@ def _numbers(table: Table, where: str, prefix: str = "") -> Iterator[tuple[str, 
             yield name, _number(name, entry, where)
         elif isinstance(entry, dict) and "value" not in entry and any(k.startswith(f"{name}.") for k in ALL_KEYS):
             yield from _numbers(cast(Table, entry), where, f"{name}.")
+        elif any(k.startswith(f"{name}.") for k in ALL_KEYS):
+            inside = sorted(k.removeprefix(f"{name}.") for k in ALL_KEYS if k.startswith(f"{name}."))
+            raise FusionError(
+                f"{name} = {entry!r} is no table", where=where, remedy=f"write [{name}] and below it {', '.join(inside[:4])}, ..."
+            )
         else:
             raise FusionError(f"{name} is no key of a device file", where=where, remedy=did_you_mean(name, ALL_KEYS))
 
@@ -97,9 +118,11 @@ def _number(key: str, entry: object, where: str) -> Number:
         raise FusionError(f"{key} has no {lacking[0]}", where=where, remedy=f"write {example}")
     value, unit = table["value"], table["unit"]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise FusionError(f"{key}: value {value!r} is no number", where=where)
+        raise FusionError(f"{key}: value {value!r} is no number", where=where, remedy=f"write {example}")
     if value < 0 or (value == 0 and key in POSITIVE):
-        raise FusionError(f"{key}: value {value} must be {'positive' if key in POSITIVE else 'zero or more'}", where=where)
+        raise FusionError(
+            f"{key}: value {value} must be {'positive' if key in POSITIVE else 'zero or more'}", where=where, remedy=f"write {example}"
+        )
     if unit not in units:
         raise FusionError(f"{key}: unit {unit!r}", where=where, remedy=f"known units of it: {', '.join(units)}")
     return Number(float(value), str(unit), str(table["source"]))

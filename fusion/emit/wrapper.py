@@ -7,6 +7,7 @@ from fusion.emit.hostprogram import Allocate, Apply, Arg, HostProgram, Lanes, La
 from fusion.emit.layout import WIDTH, ambiguous, fit, listed
 from fusion.graph.types import Operand
 from fusion.plan.types import Plan
+from fusion.words import count
 
 HEADER = """import importlib.util
 from functools import cache
@@ -81,7 +82,7 @@ def wrapper_source(plan: Plan, host: HostProgram) -> str:
 
 def _title(host: HostProgram) -> str:
     calls = ", ".join(f"{p.name}({', '.join(_parameters(host, p))})" for p in host.phases)
-    return f"Host side of {host.operator} in {host.launches} kernel{'s' if host.launches > 1 else ''}: {calls}."
+    return f"Host side of {host.operator} in {count(host.launches, 'kernel')}: {calls}."
 
 
 def _inputs(host: HostProgram) -> list[str]:

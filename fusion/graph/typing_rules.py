@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fusion.errors import FusionError, did_you_mean
 from fusion.graph.ops import OPS
 from fusion.graph.types import DTYPE_BYTES, Dim, Op, Value
+from fusion.words import count
 
 
 def result(op: Op, values: Mapping[str, Value], dims: Mapping[str, Dim], where: str) -> Value:
@@ -15,7 +16,7 @@ def result(op: Op, values: Mapping[str, Value], dims: Mapping[str, Dim], where: 
     if spec is None:
         raise FusionError(f"unknown operation {op.fn!r}", where=where, remedy=did_you_mean(op.fn, OPS))
     if len(op.args) != spec.arity:
-        raise FusionError(f"{op.fn} takes {spec.arity} operands, got {len(op.args)}", where=where)
+        raise FusionError(f"{op.fn} takes {count(spec.arity, 'operand')}, got {len(op.args)}", where=where)
     for r in op.reads:
         if r not in values:
             raise FusionError(f"{op.out} reads {r!r}, which is not assigned before", where=where, remedy=did_you_mean(r, values))

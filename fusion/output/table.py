@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
+from fusion import words
 from fusion.output.summary import HandoffSummary, KernelSummary, Summary
 
 ARROWS = {"cube->vector": "C→V", "vector->cube": "V→C"}
@@ -35,13 +36,13 @@ def title(summary: Summary) -> str:
     """What is planned."""
     tiles = " ".join(f"{d}={t}" for d, t in summary.plan.tiles)
     count = len(summary.kernels)
-    return f"{summary.plan.graph.name} in {count} kernel{'s' if count > 1 else ''} on {summary.plan.device}, tiles {tiles}"
+    return f"{summary.plan.graph.name} in {words.count(count, 'kernel')} on {summary.plan.device}, tiles {tiles}"
 
 
 def totals(summary: Summary) -> str:
     """The numbers of the whole plan."""
     host = f"; host runs {' '.join(summary.plan.host_stages)}" if summary.plan.host_stages else ""
-    syncs = f"{summary.host_syncs} host sync{'' if summary.host_syncs == 1 else 's'}"
+    syncs = words.count(summary.host_syncs, "host sync")
     return f"{summary.total_us:.0f} us estimated, {syncs}, {size(summary.between_bytes)} between kernels{host}"
 
 
@@ -50,7 +51,7 @@ def _kernel(k: KernelSummary) -> str:
 
 
 def _spread(k: KernelSummary) -> str:
-    blocks = f"{k.blocks} {'persistent ' if k.kernel.persistent else ''}block{'s' if k.blocks > 1 else ''}"
+    blocks = words.count(k.blocks, f"{'persistent ' if k.kernel.persistent else ''}block")
     loops = f"loop {' '.join(k.kernel.loops)}" if k.kernel.loops else "no loop"
     return f"{' '.join(k.kernel.grid) or 'one task'}\n{blocks}\n{loops}"
 
@@ -65,7 +66,7 @@ def _cost(k: KernelSummary) -> str:
 
 def handoff_text(h: HandoffSummary) -> str:
     """`workspace_s C→V 1 slot, flag 0`."""
-    slots = "slot each" if h.handoff.slots == 0 else f"{h.handoff.slots} slot{'s' if h.handoff.slots > 1 else ''}"
+    slots = "slot each" if h.handoff.slots == 0 else words.count(h.handoff.slots, "slot")
     free = f", freed by flag {_id(h.free_flag)}" if h.handoff.free else ""
     relay = " (relay)" if h.handoff.kind == "relay" else ""
     return f"{h.handoff.name}{relay} {ARROWS[h.handoff.direction]} {slots}, flag {_id(h.flag)}{free}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fusion import words
 from fusion.output.summary import Summary
 from fusion.output.table import size
 
@@ -16,7 +17,7 @@ def why(summary: Summary, others: Mapping[int, float | str], before_us: float, f
 
 def _origin(summary: Summary, file: str) -> str:
     count = len(summary.kernels)
-    kernels = f"{count} kernel{'s' if count > 1 else ''}"
+    kernels = words.count(count, "kernel")
     kept = size(summary.between_bytes)
     if file:
         return f"taken from {file}: {kernels} that leave {kept} in GM for each other"
@@ -33,7 +34,7 @@ def _time(summary: Summary, before_us: float) -> str:
 
 
 def _other(mine: int, my_us: float, count: int, us: float | str) -> str:
-    kernels = f"{count} kernel{'s' if count > 1 else ''}"
+    kernels = words.count(count, "kernel")
     if isinstance(us, str):
         return f"{kernels}: {us}"
     verb = "merging to" if count < mine else "splitting into"

@@ -25,6 +25,7 @@ from fusion.plan.search import Found, Partition, PartitionSearch, best_partition
 from fusion.plan.structure import MIN_SPLIT_TILE, Structure
 from fusion.plan.tiling import Tiling, tilings
 from fusion.plan.types import Kernel, Plan, Refusal
+from fusion.words import count
 
 KEEP = 3
 MOST_TRIED = 32  # tilings that are looked at for the reason of a refusal
@@ -264,10 +265,16 @@ class Planner:
         chooser = self.choosers[0]
         likely = best_partitions(self.atom_graph, chooser.cost, (target,), 1).nearest.get(target, ())
         nearest = [n for n in likely if self.possible((n,), 1)[n]]  # likely by structure; now with the memories
-        near = f"nearest counts that work: {' and '.join(map(str, nearest))}" if nearest else "no count works for these shapes"
+        near = (
+            f"nearest {'count that works' if len(nearest) == 1 else 'counts that work'}: {' and '.join(map(str, nearest))}"
+            if nearest
+            else "no count works for these shapes"
+        )
         if target > len(self.atoms):
             return FusionError(
-                f"--target {target}: the operator has {len(self.atoms)} stages that can be apart", where=self.graph.name, remedy=near
+                f"--target {target}: the operator has {count(len(self.atoms), 'stage')} that can be apart",
+                where=self.graph.name,
+                remedy=near,
             )
         reason = self.forbidding(chooser)
         return FusionError(f"--target {target} is impossible: {reason}", where=self.graph.name, remedy=near)

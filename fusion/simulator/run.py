@@ -22,6 +22,7 @@ from fusion.simulator.build import build
 from fusion.simulator.findings import Finding, Verdict, verdict
 from fusion.simulator.source import Kernel, parse
 from fusion.simulator.sync import cross_set_places
+from fusion.words import count
 
 Drop = int | tuple[int, int]
 Progress = Callable[[int, int], None]
@@ -95,7 +96,7 @@ def bind(kernel: Kernel, buffers: Sequence[Buffer], scalars: Mapping[str, int | 
     """The scalar arguments in the order of the signature. Refuses when the counts or names do not fit."""
     wanted = [p.name for p in kernel.parameters if p.is_buffer]
     if len(wanted) != len(buffers):
-        raise FusionError(f"{len(buffers)} buffers given, the kernel takes {len(wanted)}: {', '.join(wanted)}", where=kernel.name)
+        raise FusionError(f"{count(len(buffers), 'buffer')} given, the kernel takes {len(wanted)}: {', '.join(wanted)}", where=kernel.name)
     values: list[str] = []
     for parameter in kernel.parameters:
         if parameter.is_buffer:

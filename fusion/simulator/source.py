@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from fusion.errors import FusionError
+from fusion.words import count
 
 SIZES = {"half": 2, "bfloat16_t": 2, "float": 4, "int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int": 4, "int32_t": 4,
          "uint32_t": 4, "int64_t": 8, "uint64_t": 8}  # fmt: skip
@@ -78,7 +79,7 @@ def parse(ascendc: str, name: str) -> Kernel:
     """Finds the kernel in generated code. Refuses when there is none, or more than one."""
     kernels = KERNEL.findall(ascendc)
     if len(kernels) != 1:
-        raise FusionError(f"{len(kernels)} kernels in the source; one is expected", where=name)
+        raise FusionError(f"{count(len(kernels), 'kernel')} in the source; one is expected", where=name)
     call = CALL.search(ascendc)
     launched = call is not None and LAUNCH.search(ascendc) is not None
     parameters = parse_parameters(call[1] if call and launched else kernels[0][1])

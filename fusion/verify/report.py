@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
+from fusion.precision import shown_below
 from fusion.verify.run import Located
 from fusion.verify.session import CaseResult
+from fusion.words import count
 
 
 def overall(results: Sequence[CaseResult]) -> str:
@@ -43,7 +45,7 @@ def print_results(operator: str, target: int, results: Sequence[CaseResult], ful
 
     from fusion.output.table import console
 
-    table = Table(title=f"{operator} in {target} kernel{'s' if target != 1 else ''}, run on the CPU", title_justify="left")
+    table = Table(title=f"{operator} in {count(target, 'kernel')}, run on the CPU", title_justify="left")
     for column in ("case", "level", "verdict", "output", "ratio", "largest error", "needs"):
         table.add_column(column, overflow="fold")
     for r in results:
@@ -62,17 +64,22 @@ def _rows(add: Callable[..., None], r: CaseResult) -> None:
     for i, (name, c) in enumerate(outputs):
         head = (r.case.name, r.case.level, word) if i == 0 else ("", "", "")
         needs = f"ratio {c.required.ratio:g}, error {c.required.max_abs:g}"
-        add(*head, name, f"{c.ratio:.4f}" + ("" if c.passed else " FAILS"), f"{c.max_abs:.2e}", needs)
+        ratio = shown_below(c.ratio) + (" FAILS" if c.ratio_fails else "")
+        error = [f"{c.max_abs:.2e}" + (" FAILS" if c.error_fails else ""), *(() if c.special_match else ("inf/NaN elsewhere FAILS",))]
+        add(*head, name, ratio, ", ".join(error), needs)
 
 
 def _explain(r: CaseResult, full: bool) -> None:
     if r.problem:
         print(f"{r.case.name}: {r.problem}")
+    for name, c in r.verdict.outputs.items() if r.verdict else ():
+        if not c.passed:
+            print(f"{r.case.name}: {name} misses the precision standard: {', '.join(c.failures())}")
     found: Sequence[Located] = () if r.verdict is None else r.verdict.findings if full else r.verdict.errors[:3]
     for finding in found:
         print(f"{r.case.name}: {finding}")
     if r.verdict and not full and len(r.verdict.errors) > len(found):
-        print(f"{r.case.name}: {len(r.verdict.errors) - len(found)} more findings; --full prints all")
+        print(f"{r.case.name}: {count(len(r.verdict.errors) - len(found), 'more finding')}; --full prints all")
 
 
 @contextmanager

@@ -46,16 +46,19 @@ def test_ours_names_the_launches_of_a_sum(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2\n", "found columns a, b"),
+        ("a,b\n1,2\n", "found the columns a, b"),
         ("", "empty"),
         ("label,us\nx,fast\n", "'fast' is no time"),
         ("Name,Duration(us)\nx,1s\n", "'1s' is no time"),
+        ("label,us\nx,-4\n", "in.csv:2: -4 is no time"),
+        ("label,launches\nx,y\n", "found the columns label, launches"),
     ],
 )
 def test_foreign_files_say_what_was_found(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(FusionError, match=r"in\.csv") as error:
         tables.read(write(tmp_path, "in.csv", text))
     assert said in str(error.value)
+    assert error.value.remedy
 
 
 def test_unknown_kernels_are_named() -> None:

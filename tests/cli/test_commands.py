@@ -55,6 +55,17 @@ def test_list_names_every_operator(tmp_path: Path) -> None:
     assert [o["name"] for o in listed["operators"]] == list(names())
 
 
+def test_every_command_that_reports_takes_json(tmp_path: Path) -> None:
+    status = json.loads(run("toolchain", "status", "--json", folder=tmp_path).stdout)
+    assert status["compiler"] is None or {"version", "kind", "package"} == set(status["compiler"])
+    assert {"obstacle", "root", "installed_bytes", "unfinished", "workers", "cached_results"} < set(status)
+    labels = json.loads(run("calibrate", "--labels", "--json", folder=tmp_path).stdout)["labels"]
+    assert "6/dk_dq" in labels
+    for command in COMMANDS:
+        words = [command] if command != "toolchain" else [command, "stop"]
+        assert "--json" in run(*words, "--help", folder=tmp_path).stdout, command
+
+
 def test_passes_lists_all_or_tells_one(tmp_path: Path) -> None:
     assert "retain-in-ub" in run("passes", folder=tmp_path).stdout
     one = run("passes", "retain-in-ub", folder=tmp_path).stdout

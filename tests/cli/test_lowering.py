@@ -32,7 +32,7 @@ def working(kernels: Sequence[KernelSource], targets: Sequence[str], **_: object
 def test_every_kernel_that_fails_is_named_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusion.toolchain, "lower", failing)
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli, ["mlp", "--target", "3"])
+    result = CliRunner().invoke(cli, ["mlp", "--target", "3", "--rerank", "1"])
     assert isinstance(result.exception, FusionError)
     told = str(result.exception)
     assert "the compiler fails on 2 of 3 kernels" in told
@@ -44,7 +44,7 @@ def test_every_kernel_that_fails_is_named_and_nothing_is_written(tmp_path: Path,
 def test_what_the_compiler_made_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusion.toolchain, "lower", working)
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli, ["mlp", "--target", "3", "--json"])
+    result = CliRunner().invoke(cli, ["mlp", "--target", "3", "--rerank", "1", "--json"])
     assert result.exit_code == 0, result.output
     found = cast("Object", json.loads(result.stdout))
     for k in cast("list[Object]", found["kernels"]):

@@ -75,5 +75,12 @@ def test_a_missing_number_names_the_key() -> None:
 def test_an_unknown_device_suggests_one(tmp_path: Path) -> None:
     with pytest.raises(FusionError, match="910B3"):
         load("910B33")
-    with pytest.raises(FusionError, match="no such device file"):
+    with pytest.raises(FusionError, match=r"none\.toml: the device file cannot be read: No such file.*\n.*a known device: 910B1"):
         load(str(tmp_path / "none.toml"))
+    with pytest.raises(FusionError, match="cannot be read: Is a directory"):
+        (tmp_path / "folder.toml").mkdir()
+        load(str(tmp_path / "folder.toml"))
+    with pytest.raises(FusionError, match="base = '910X9': no device"):
+        loads('base = "910X9"', "my.toml")
+    with pytest.raises(FusionError, match=r"gm = 3 is no table\n  write \[gm\]"):
+        loads('base = "910B3"\ngm = 3', "my.toml")
