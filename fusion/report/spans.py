@@ -35,7 +35,7 @@ def spans(kernel: KernelTime, limit: int = LONGEST) -> Iterator[Span]:
     assert kind.schedule is not None
     records, names, source = kind.kind.records, op_names(), kernel.launched.outline.source
     start, end = kind.schedule.start, kind.schedule.end - kind.latency
-    work = [i for i in range(len(records)) if records["kind"][i] in (RUN, SCALAR)]
+    work = [i for i in range(len(records)) if records["kind"][i] in (RUN, SCALAR) and start[i] >= 0]
     for i in sorted(work, key=lambda i: (start[i], i))[:limit]:
         line = int(records["line"][i])
         text = source[line - 1].strip() if 0 < line <= len(source) else ""

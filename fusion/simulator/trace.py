@@ -1,6 +1,8 @@
 """The binary instruction trace of a run: one section per block and stream, one 56-byte record per instruction.
 
-A section starts with four little-endian uint64: the magic number, block, stream (0 AIC, 1 AIV0, 2 AIV1), record count.
+A section starts with four little-endian uint64: the magic number, block, stream (0 AIC, 1 AIV0, 2 AIV1; from bit 8 on the number of
+further records that were not kept), record count. Two kinds of sections are no stream: 254 sums up the GM bytes (`moved`) of records
+that were not kept, one record for each buffer and pipe; 255 (in outlines) names, from bit 8 on, the first block that issued the same.
 Records stand in issue order of the stream's scalar unit. `kind` tells what a record is:
 
     0 run         an instruction of `pipe`: op, elements, repeats, bytes written, gm_offset/gm_bytes, m/n/k for the Cube
@@ -31,19 +33,24 @@ MAGIC = 0x3143415254505546
 RECORD = np.dtype(
     [("stream", "u1"), ("pipe", "u1"), ("kind", "u1"), ("flag", "u1"), ("other", "u1"), ("element_bytes", "u1"), ("op", "<u2"),
      ("line", "<u4"), ("elements", "<u4"), ("repeats", "<u4"), ("bytes", "<u4"), ("gm_offset", "<u8"), ("gm_bytes", "<u4"),
-     ("m", "<u4"), ("n", "<u4"), ("k", "<u4"), ("reserved", "<u8")]
+     ("m", "<u4"), ("n", "<u4"), ("k", "<u4"), ("moved", "<u8")]
 )  # fmt: skip
+SUMMARY, NOTE = 254, 255
 PIPES = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL")
 KINDS = ("run", "set", "wait", "barrier", "cross set", "cross wait", "scalar", "sync all", "end")
 
 
 @dataclass(frozen=True)
 class StreamTrace:
-    """The records of one stream of one block, as a structured array with the fields of RECORD."""
+    """The records of one stream of one block, as a structured array with the fields of RECORD; `beyond` more were not kept.
+
+    A `stream` of SUMMARY or NOTE is none; the first block of a NOTE is in `beyond`.
+    """
 
     block: int
     stream: int
     records: npt.NDArray[np.void]
+    beyond: int = 0
 
 
 @cache
@@ -63,5 +70,5 @@ def read(path: Path) -> Iterator[StreamTrace]:
         count = int(header[3])
         if int(header[0]) != MAGIC or at + 32 + count * RECORD.itemsize > len(data):
             raise FusionError(f"not an instruction trace at byte {at}", where=str(path))
-        yield StreamTrace(int(header[1]), int(header[2]), np.frombuffer(data, RECORD, count, at + 32))
+        yield StreamTrace(int(header[1]), int(header[2]) % 256, np.frombuffer(data, RECORD, count, at + 32), int(header[2]) // 256)
         at += 32 + count * RECORD.itemsize

@@ -26,12 +26,20 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class KindTime:
-    """A kind of block with its time on a core; `schedule` is None where the time was scaled from another kind's."""
+    """A kind of block with its time on a core; `schedule` is None where the time was scaled from another kind's.
+
+    A schedule of streams that were cut ends before the block does.
+    """
 
     kind: BlockKind
     us: float
     schedule: Scheduled | None
     latency: npt.NDArray[np.float64]  # ns of each record between its end on the pipe and the moment that a flag may tell
+
+    @property
+    def stretch(self) -> float:
+        """The time of the block over that of its schedule."""
+        return self.us * 1e3 / self.schedule.ns if self.schedule and self.schedule.ns else 1.0
 
 
 @dataclass(frozen=True)
@@ -90,8 +98,8 @@ def _items(outline: Outline, kind: BlockKind, device: Device) -> Records:
     return price(kind.records, device, atomic_records(outline, kind), missing_share(outline, kind))
 
 
-def _schedule(outline: Outline, items: Records, device: Device, core_rate: float) -> Scheduled:
-    found = schedule(items, outline.vectors, _rates(device, core_rate))
+def _schedule(outline: Outline, index: int, items: Records, device: Device, core_rate: float) -> Scheduled:
+    found = schedule(items, outline.vectors, _rates(device, core_rate), beginning=outline.kinds[index].cut)
     if found is None:
         raise FusionError("the instruction stream of a block never ends: a flag is waited for that nothing sets", where=outline.kernel)
     return found
@@ -111,11 +119,12 @@ def _chosen(outline: Outline) -> list[int]:
 def _share(outline: Outline, device: Device, hit: float) -> tuple[float, float]:
     """A core's share of the chip's bandwidth, and the duty it follows from."""
     cores = min(device.cube_cores, outline.blocks)
-    typical = _items(outline, outline.kinds[_chosen(outline)[0]], device)
+    index = _chosen(outline)[0]
+    typical = _items(outline, outline.kinds[index], device)
     duty = 1.0
     for _ in range(ROUNDS):
         rate = device.chip_rate(hit) / (cores * duty)
-        found = _schedule(outline, typical, device, rate)
+        found = _schedule(outline, index, typical, device, rate)
         seen = found.flow_ns / (found.ns + device["launch.block_start"]) if found.ns else 0.0
         duty = min(1.0, max(0.5 * (duty + seen), 1.0 / cores))
     return device.chip_rate(hit) / (cores * duty), duty
@@ -138,7 +147,7 @@ def time_launch(outline: Outline, device: Device) -> Launched:
     gm, hbm = traffic(outline)
     core_rate, duty = _share(outline, device, 1.0 - hbm / gm if gm else 1.0)
     items = {i: _items(outline, outline.kinds[i], device) for i in _chosen(outline)}
-    done = {i: _schedule(outline, items[i], device, core_rate) for i in items}
+    done = {i: _schedule(outline, i, items[i], device, core_rate) for i in items}
     per_kind = [_timed(outline, i, done, items) for i in range(len(outline.kinds))]
     times = np.array([k.us for k in per_kind]) + device["launch.block_start"] / 1e3
     us = device["launch.task"] / 1e3 + makespan(times[np.array(outline.kind_of)], device.cube_cores)
@@ -148,6 +157,16 @@ def time_launch(outline: Outline, device: Device) -> Launched:
 def _timed(outline: Outline, index: int, done: dict[int, Scheduled], items: dict[int, Records]) -> KindTime:
     kind = outline.kinds[index]
     if index in done:
-        return KindTime(kind, done[index].ns / 1e3, done[index], items[index]["latency"].astype(np.float64))
-    near = min(done, key=lambda i: (abs(len(outline.kinds[i].records) - len(kind.records)), i))
-    return KindTime(kind, done[near].ns / 1e3 * len(kind.records) / len(outline.kinds[near].records), None, np.zeros(0))
+        return KindTime(kind, block_us(kind, done[index]), done[index], items[index]["latency"].astype(np.float64))
+    near = min(done, key=lambda i: (abs(outline.kinds[i].total - kind.total), i))
+    return KindTime(kind, block_us(outline.kinds[near], done[near]) * kind.total / outline.kinds[near].total, None, np.zeros(0))
+
+
+def block_us(kind: BlockKind, scheduled: Scheduled) -> float:
+    """The time of a block of this kind. What was cut off its streams goes on at the pace of the second half of what was scheduled."""
+    if not kind.cut:
+        return scheduled.ns / 1e3
+    starts = np.sort(scheduled.start[scheduled.start >= 0])
+    second = len(starts) - len(starts) // 2
+    pace = (scheduled.ns - starts[len(starts) // 2]) / second
+    return float(scheduled.ns + pace * (kind.total - len(starts))) / 1e3

@@ -40,7 +40,10 @@ def library() -> ctypes.CDLL:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """One core's schedule. `start`, `end` (ns) and `pred` are per item; `flow_ns` is the time in which any GM transfer was under way."""
+    """One core's schedule. `start`, `end` (ns) and `pred` are per item; `flow_ns` is the time in which any GM transfer was under way.
+
+    Of streams that were cut, the items that wait for something beyond the cut have a negative `start`.
+    """
 
     ns: float
     flow_ns: float
@@ -55,14 +58,18 @@ def _pointer(array: npt.NDArray[np.generic]) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def schedule(items: npt.NDArray[np.void], vectors: int, rates: tuple[float, float, float, float]) -> Scheduled | None:
-    """The items of one core on its pipes; None if it gets stuck. `rates`: GM of the Cube side, of the Vector side, of the core, and the
-    latency of a cross-core flag."""
+def schedule(
+    items: npt.NDArray[np.void], vectors: int, rates: tuple[float, float, float, float], *, beginning: bool = False
+) -> Scheduled | None:
+    """The items of one core on its pipes; None if it gets stuck and the items are more than the `beginning` of its streams.
+
+    rates: GM of the Cube side, of the Vector side, of the core, and the latency of a cross-core flag.
+    """
     n = len(items)
-    start, end, pred = np.zeros(n), np.zeros(n), np.full(n, -1, np.int32)
+    start, end, pred = np.full(n, -1.0), np.zeros(n), np.full(n, -1, np.int32)
     busy, waits, flows = np.zeros((STREAMS, PIPES)), np.zeros((STREAMS, PIPES, CAUSES)), np.zeros(1)
     given = np.array(rates, np.float64)
     arrays = (start, end, pred, busy, waits, flows)
     items = np.ascontiguousarray(items)
-    ns = library().schedule(_pointer(items), ctypes.c_int64(n), vectors, _pointer(given), *map(_pointer, arrays))
+    ns = library().schedule(_pointer(items), ctypes.c_int64(n), vectors, int(beginning), _pointer(given), *map(_pointer, arrays))
     return None if ns < 0 else Scheduled(float(ns), float(flows[0]), start, end, pred, busy, waits)

@@ -20,8 +20,6 @@ from fusion.timeline.store import recorded
 from fusion.toolchain import KernelSource, Lowered, lower
 from fusion.verify.places import origin
 
-MANY = 16_384  # blocks beyond which only a sample is looked at
-SAMPLE = 4_096
 NAME = "fused"
 
 
@@ -49,14 +47,6 @@ class PlanTime:
         return max(self.kernels, key=lambda k: k.us).bottleneck
 
 
-def sample(blocks: int) -> tuple[int, ...]:
-    """Which blocks to look at: all (empty) if they are not too many, else evenly spaced ones and both ends."""
-    if blocks <= MANY:
-        return ()
-    ends = [*range(32), *range(blocks - 32, blocks)]
-    return tuple(sorted({*ends, *(i * blocks // SAMPLE for i in range(SAMPLE))}))
-
-
 def time_kernel(kernel: KernelProgram, lowered: Lowered, device: Device) -> KernelTime:
     """The timeline of one emitted kernel; the same code is timed once, whatever the kernel is called."""
     key = (lowered.ascendc or "", device)
@@ -75,7 +65,7 @@ def _time_kernel(kernel: KernelProgram, lowered: Lowered, device: Device) -> Ker
         what = lowered.error.message if lowered.error else "not lowered to Ascend C"
         raise FusionError(what, where=kernel.name)
     buffers = [Buffer(p.name, p.dtype, tuple(int(n) for n in p.shape), role="out") for p in lowered.params if p.role != "scalar"]
-    outline = recorded(lowered.ascendc, NAME, buffers, sample(kernel.blocks))
+    outline = recorded(lowered.ascendc, NAME, buffers)
     stages: dict[str, str] = {}
 
     def stage_of(statement: str) -> str:
@@ -97,7 +87,7 @@ def host_part(plan: Plan) -> float:
 def time_program(program: Program, device: Device, lowered: Mapping[str, Lowered]) -> PlanTime:
     """The timeline of an emitted and lowered program."""
     kernels = tuple(time_kernel(k, lowered[k.name], device) for k in program.kernels)
-    notes = tuple(f"{k.name}: {k.blocks} blocks are too many to look at; extrapolated from a sample" for k in kernels if k.sampled)
+    notes = tuple(f"{k.name}: too large to look at all of it; extrapolated from {k.extrapolated}" for k in kernels if k.extrapolated)
     gaps = device["launch.gap"] / 1e3 * len(kernels)
     return PlanTime(kernels, gaps, host_part(program.plan), floor(program.plan.graph, device), notes)
 

@@ -36,7 +36,7 @@ class KernelTime:
     tflops: float
     start_share: float
     bottleneck: str
-    sampled: bool
+    extrapolated: str
     launched: Launched
 
     def to_json(self) -> dict[str, object]:
@@ -44,14 +44,14 @@ class KernelTime:
             "kernel": self.name, "us": round(self.us, 2), "blocks": self.blocks, "bottleneck": self.bottleneck,
             "busy": {k: round(v, 4) for k, v in self.busy.items()}, "waits": {k: round(v, 4) for k, v in self.waits.items()},
             "critical_us": {k: round(v, 3) for k, v in self.critical_us.items()}, "gm_bytes": self.gm_bytes,
-            "hbm_bytes": self.hbm_bytes, "tflops": round(self.tflops, 2), "extrapolated": self.sampled,
+            "hbm_bytes": self.hbm_bytes, "tflops": round(self.tflops, 2), "extrapolated": self.extrapolated,
         }  # fmt: skip
 
 
 def _average(launched: Launched, field: Callable[[KindTime], np.ndarray]) -> np.ndarray:
     """Over all blocks, ns of one core's share of the launch."""
     timed = [k for k in launched.kinds if k.schedule]
-    total = sum(field(k) * k.kind.count for k in timed)
+    total = sum(field(k) * k.stretch * k.kind.count for k in timed)
     known = sum(k.kind.count for k in timed)
     return np.asarray(total) / known
 
@@ -105,7 +105,7 @@ def flops(launched: Launched) -> float:
     for k in launched.kinds:
         r = k.kind.records
         mine = r[(r["pipe"] == M) & (r["kind"] == RUN)]
-        total += 2.0 * float(np.sum(mine["m"].astype(np.float64) * mine["n"] * mine["k"])) * k.kind.count
+        total += 2.0 * float(np.sum(mine["m"].astype(np.float64) * mine["n"] * mine["k"])) * k.kind.more * k.kind.count
     return total * launched.outline.blocks / max(1, sum(k.kind.count for k in launched.kinds))
 
 
@@ -143,5 +143,5 @@ def kernel_time(name: str, launched: Launched, device: Device, stage_of: StageOf
     tflops = flops(launched) / launched.us / 1e6
     return KernelTime(
         name, launched.us, launched.outline.blocks, busy, waits, _by_stage(launched, stage_of or (lambda _: "")), launched.gm_bytes,
-        launched.hbm_bytes, launched.duty, tflops, start, classify(parts), launched.outline.sampled, launched,
+        launched.hbm_bytes, launched.duty, tflops, start, classify(parts), launched.outline.extrapolated, launched,
     )  # fmt: skip

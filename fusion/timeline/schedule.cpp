@@ -9,7 +9,7 @@
 namespace {
 
 constexpr int kStreams = 3, kPipes = 7, kFlags = 16, kCauses = 10;
-constexpr double kNever = std::numeric_limits<double>::infinity(), kTiny = 1e-7;
+constexpr double kNever = std::numeric_limits<double>::infinity(), kTiny = 1e-6;  // ns: above the rounding of times of seconds
 enum Kind : uint8_t { Run, Set, Wait, Barrier, CrossSet, CrossWait, Scalar, SyncAll, End };
 enum Cause { OnBarrier = 7, OnCross = 8, OnIssue = 9, AtEnd = 10 };  // 0 to 6: a flag from that pipe
 
@@ -123,10 +123,10 @@ struct Core {
     Pipe& pipe = stream.pipes[p];
     if (pipe.busy) {
       if (pipe.flowing) {
-        if (pipe.remaining > kTiny) return false;
+        if (pipe.remaining > pipe.rate * kTiny) return false;
       } else {
         if (pipe.until > now + kTiny) return wake = std::min(wake, pipe.until), false;
-        if (items[pipe.item].bytes > 0) return pipe.flowing = true, pipe.remaining = items[pipe.item].bytes, true;
+        if (items[pipe.item].bytes > 0) return pipe.flowing = true, pipe.remaining = items[pipe.item].bytes, pipe.rate = 0, true;
       }
       finish(s, p);
       return true;
@@ -278,12 +278,13 @@ struct Core {
 
 }  // namespace
 
-// Returns the time of the last event, or -1 if the core is stuck. `flows` gets the time in which any transfer was under way.
-extern "C" double schedule(const Item* items, int64_t count, int vectors, const double* rates, double* start, double* end, int32_t* pred,
-                           double* busy, double* waits, double* flows) {
+// Returns the time of the last event, or -1 if the core is stuck and the items are not just the `beginning` of its streams.
+// `flows` gets the time in which any transfer was under way; the `start` of items that were not reached stays as it is.
+extern "C" double schedule(const Item* items, int64_t count, int vectors, int beginning, const double* rates, double* start, double* end,
+                           int32_t* pred, double* busy, double* waits, double* flows) {
   Core core{items, {rates[0], rates[1], rates[2], rates[3]}, {start, end, pred, busy, waits}, vectors};
   for (int64_t i = 0; i < count; ++i) core.streams[items[i].stream].items.push_back(int32_t(i));
-  if (!core.run()) return -1;
+  if (!core.run() && !beginning) return -1;
   *flows = core.any_flow;
   return core.now;
 }

@@ -13,7 +13,7 @@ import numpy as np
 
 from fusion.simulator import Buffer
 from fusion.simulator.build import INCLUDE, cache, digest
-from fusion.timeline.record import BlockKind, Outline, Traffic, outline
+from fusion.timeline.record import KEPT, MOST, MOST_BLOCKS, BlockKind, Outline, Traffic, outline
 
 
 def save(outline: Outline, path: Path) -> None:
@@ -23,6 +23,7 @@ def save(outline: Outline, path: Path) -> None:
             "block": k.block,
             "count": k.count,
             "records": len(k.records),
+            "total": k.total,
             "traffic": [[t.name, t.nbytes, t.loaded, t.stored] for t in k.traffic],
         }
         for k in outline.kinds
@@ -50,7 +51,8 @@ def load(path: Path) -> Outline:
     kinds, at = list[BlockKind](), 0
     for k in head["kinds"]:
         part = slice(at, at + k["records"])
-        kinds.append(BlockKind(k["block"], k["count"], records[part], buffer[part], tuple(Traffic(*t) for t in k["traffic"])))
+        traffic = tuple(Traffic(*t) for t in k["traffic"])
+        kinds.append(BlockKind(k["block"], k["count"], records[part], buffer[part], traffic, k.get("total", k["records"])))
         at += k["records"]
     return Outline(
         head["kernel"],
@@ -68,16 +70,16 @@ def _headers() -> str:
     return digest([p.read_bytes() for p in sorted(INCLUDE.rglob("*")) if p.is_file()])
 
 
-def recorded(ascendc: str, name: str, buffers: Sequence[Buffer], choose: Sequence[int] = ()) -> Outline:
+def recorded(ascendc: str, name: str, buffers: Sequence[Buffer]) -> Outline:
     """The outline of a kernel, from the cache if the same was recorded before. Kernels with index inputs are recorded each time."""
     if any(b.data is not None for b in buffers):
-        return outline(ascendc, name, buffers, choose=choose)
+        return outline(ascendc, name, buffers)
     shapes = [f"{b.name} {b.dtype} {b.shape}" for b in buffers]
-    key = digest([_headers(), ascendc, name, *shapes, repr(tuple(choose))])
+    key = digest([_headers(), ascendc, name, *shapes, repr((KEPT, MOST, MOST_BLOCKS))])
     path = cache() / f"outline-{key}.npz"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=cache()) as folder:
             made = Path(folder) / "outline.npz"
-            save(outline(ascendc, name, buffers, choose=choose), made)
+            save(outline(ascendc, name, buffers), made)
             os.replace(made, path)
     return load(path)

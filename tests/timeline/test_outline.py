@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from fusion.calibrate.handwritten import VARIANTS, Module, Shape
 from fusion.device import load
 from fusion.simulator import Buffer, run_kernel
 from fusion.simulator.trace import read
-from fusion.timeline.launch import makespan, time_launch
-from fusion.timeline.record import outline
+from fusion.timeline.launch import makespan, time_launch, totals
+from fusion.timeline.record import outline, spread
+from fusion.timeline.report import kernel_time
 from fusion.toolchain import KernelSource, Lowered, find, lower
 
 SHAPE = Shape(heads=4, groups=2, seq_len=512)
@@ -54,6 +56,34 @@ def test_extrapolation_is_close_to_looking_at_every_block(lowered: Lowered) -> N
     assert part.sampled and not whole.sampled
     full, guess = time_launch(whole, load()).us, time_launch(part, load()).us
     assert guess == pytest.approx(full, rel=0.05)
+
+
+def test_a_cut_block_goes_on_at_its_pace() -> None:
+    """The last blocks have 16 iterations, of which the first five are kept."""
+    (lowered,) = lower([KernelSource("dk_dq", Module(VARIANTS[6][2], Shape(heads=2, groups=2, seq_len=1024, window=1024)).text())])
+    assert lowered.ascendc
+    whole = outline(lowered.ascendc, "dk_dq", buffers(lowered, filled=False))
+    cut = outline(lowered.ascendc, "dk_dq", buffers(lowered, filled=False), kept=600)
+    assert (cut.instructions, cut.kind_of) == (whole.instructions, whole.kind_of)
+    assert max(len(k.records) for k in cut.kinds) <= 602 < 0.4 * max(len(k.records) for k in whole.kinds)
+    assert totals(cut) == totals(whole)
+    full, guess = time_launch(whole, load()), time_launch(cut, load())
+    assert guess.us == pytest.approx(full.us, rel=0.05)
+    assert whole.extrapolated == "" and "% of each block's instructions" in cut.extrapolated
+    times = [kernel_time("dk_dq", launched, load()) for launched in (full, guess)]
+    assert times[1].tflops == pytest.approx(times[0].tflops, rel=0.1)
+    assert times[1].busy["AIC.MTE2"] == pytest.approx(times[0].busy["AIC.MTE2"], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "instructions", "looked_at"), [(4096, 9_000, 4096), (8192, 100, 4096), (20, 10_000_000, 4), (20, 90_000_000, 2)]
+)
+def test_large_launches_are_looked_at_in_part(blocks: int, instructions: int, looked_at: int) -> None:
+    chosen = spread(blocks, instructions)
+    assert len(chosen or range(blocks)) == looked_at
+    assert not chosen or (chosen[0], chosen[-1]) == (0, blocks - 1)
+    if blocks == 8192:  # every place in rows of 64 tiles is looked at about equally often
+        assert all(50 < n < 80 for n in Counter(b % 64 for b in chosen).values())
 
 
 def test_blocks_go_to_the_core_that_is_free_first() -> None:

@@ -65,5 +65,17 @@ def test_transfers_share_the_bandwidth_of_their_side() -> None:
     assert capped and capped.ns == pytest.approx(20)
 
 
+def test_late_transfers_end() -> None:
+    """After tens of milliseconds a time in ns cannot hold what the last bytes of a fast transfer take."""
+    found = schedule(items(item(SCALAR, S, fixed=3e8), item(RUN, MTE2, bytes=65536)), 2, (1e9, 161.7, 174.3, 0.0))
+    assert found and found.ns == pytest.approx(3e8 + 65536 / 161.7)
+
+
+def test_the_beginning_of_streams_may_end_in_a_wait() -> None:
+    given = items(item(RUN, V, 1, fixed=4), item(CROSS_WAIT, S, 0, flag=1), item(RUN, FIX, 0, fixed=1))
+    found = schedule(given, 2, FAST, beginning=True)
+    assert found and found.ns == pytest.approx(4) and list(found.start) == [0, -1, -1]
+
+
 def test_a_flag_that_nothing_sets_is_told() -> None:
     assert schedule(items(item(CROSS_WAIT, S, 0, flag=1)), 2, FAST) is None

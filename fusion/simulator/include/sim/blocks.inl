@@ -58,7 +58,7 @@ static void reset_core(Core& core, int64_t block) {
     for (int p = 0; p < kPipes; ++p) {
       s.clock[p] = past, s.log[p].clear(), s.log_base[p] = core.time[s.id * kPipes + p], s.queue[p].clear();
     }
-    s.snapshots.clear(), s.loops.clear(), s.trace.clear();
+    s.snapshots.clear(), s.loops.clear(), s.trace.clear(), s.beyond = s.beyond_hash = 0, s.beyond_moved.clear();
     s.snapshot_version = ~0ull, s.line = 0, s.sync_ordinal = 0;
     s.atomic = 0, s.mask[0] = s.mask[1] = ~0ull, s.deq_scale = 1.0f;
     s.blocked = nullptr, s.at_sync_all = false;

@@ -2,6 +2,7 @@
 #pragma once
 #include <deque>
 #include <functional>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -95,6 +96,8 @@ struct Stream {
   std::deque<Deferred> queue[kPipes];   // deferred mode: what waits on each pipe, and which flags are up
   int raised[kPipes][kPipes][kLocalFlags] = {};
   std::vector<TraceRecord> trace;
+  uint64_t beyond = 0, beyond_hash = 0;  // records that were not kept: how many, their hash,
+  std::map<std::pair<uint64_t, uint8_t>, uint64_t> beyond_moved;  // and the bytes they move, by start of the GM buffer and pipe
 };
 
 // Cross-core flag `id` as one stream sees it: the sets that arrived and were not taken, and the history for the limits.

@@ -19,6 +19,8 @@ struct Options {
   bool trace = false;
   bool binary_flags = false;
   bool outline = false;                   // only issue: no arithmetic on large tiles, and a trace of one block of each kind
+  size_t kept = SIZE_MAX;                 // records of a stream that are kept; further ones are only counted
+  bool probe = false;                     // outline: only the block in the middle
   std::set<int64_t> chosen;               // outline: the blocks to issue; empty: all
   uint64_t seed = 0;
   int vectors = 2, threads = 1;
@@ -37,6 +39,14 @@ struct Engine {
   Findings findings;
 };
 inline Engine engine;
+
+inline void keep_record(Stream& s, const TraceRecord& record) {
+  if (s.trace.size() < engine.options.kept) return s.trace.push_back(record);
+  ++s.beyond, s.beyond_hash = fold(s.beyond_hash, record);
+  if (!record.gm_bytes) return;
+  for (const GmBuffer& b : engine.gm.buffers)
+    if (b.lo <= record.gm_offset && record.gm_offset < b.hi) s.beyond_moved[{b.lo, record.pipe}] += record.gm_bytes;
+}
 
 // Cold paths. `report_conflict` gets the earlier access, the later instruction and which of the two wrote.
 void report_conflict(Stream& s, Mem mem, const Extent& extent, uint64_t at, const Touch& earlier, char earlier_kind, char later_kind,

@@ -15,7 +15,7 @@ inline void note_sync(Stream& s, TraceKind kind, int pipe, int other, int flag) 
   if (!engine.options.trace) return;
   TraceRecord r;
   r.stream = s.id, r.pipe = uint8_t(pipe), r.kind = kind, r.other = uint8_t(other), r.flag = uint8_t(flag), r.line = s.line;
-  s.trace.push_back(r);
+  keep_record(s, r);
 }
 
 // What pipe p has done so far, as a clock to hand over: its own work up to now, and all that it knows.

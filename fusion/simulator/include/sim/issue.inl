@@ -212,7 +212,7 @@ static void note_trace(Stream& s, const Instruction& in) {
   };
   for (int i = 0; i < in.read_count; ++i) gm(in.reads[i]);
   gm(in.write);
-  s.trace.push_back(r);
+  keep_record(s, r);
 }
 
 // Adds to GM that this block has not applied yet must be, before the buffer is used otherwise.

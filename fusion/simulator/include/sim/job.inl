@@ -50,6 +50,8 @@ static Job read_job(const char* path) {
     else if (key == "threads") in >> o.threads;
     else if (key == "blocks") in >> o.blocks;
     else if (key == "outline") o.outline = true;
+    else if (key == "probe") o.probe = true;
+    else if (key == "kept") in >> o.kept;
     else if (key == "block") { int64_t b; in >> b; o.chosen.insert(b); }
     else if (key == "drop") { int a, b; in >> a >> b; o.dropped.insert({a, b}); }
     else if (key == "scalar") { std::string v; in >> v; job.scalars.push_back(v); }

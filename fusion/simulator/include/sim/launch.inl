@@ -34,14 +34,19 @@ static void start_block(Core& core, int64_t block) {
 // Blocks that issue the same instructions (at any GM addresses) are of one kind.
 static uint64_t kind_of(const Core& core) {
   uint64_t hash = 1469598103934665603ull;
-  for (const Stream& s : core.streams)
-    for (TraceRecord r : s.trace) {
-      r.gm_offset = 0;
-      uint64_t words[sizeof r / 8];
-      std::memcpy(words, &r, sizeof r);
-      for (uint64_t w : words) hash = (hash ^ w) * 1099511628211ull, hash ^= hash >> 29;
-    }
+  for (const Stream& s : core.streams) {
+    for (const TraceRecord& r : s.trace) hash = fold(hash, r);
+    hash = (hash ^ s.beyond ^ s.beyond_hash) * 1099511628211ull;
+  }
   return hash;
+}
+
+constexpr uint64_t kSummary = 254, kNote = 255;  // sections that are no stream: see trace.py
+
+static void write_section(int64_t block, uint64_t stream, const std::vector<TraceRecord>& records) {
+  const uint64_t header[4] = {0x3143415254505546ull, uint64_t(block), stream, records.size()};
+  std::fwrite(header, sizeof header, 1, run.trace);
+  std::fwrite(records.data(), sizeof(TraceRecord), records.size(), run.trace);
 }
 
 // Whether the block's trace is wanted: an outline keeps one of each kind, and notes which kind every block is.
@@ -49,8 +54,7 @@ static bool wanted(const Core& core) {
   if (!engine.options.outline) return true;
   static std::map<uint64_t, int64_t> first;
   const auto [at, fresh] = first.emplace(kind_of(core), core.block);
-  const uint64_t note[4] = {0x3143415254505546ull, uint64_t(core.block), 255u + (uint64_t(at->second) << 8), 0};
-  std::fwrite(note, sizeof note, 1, run.trace);
+  write_section(core.block, kNote | uint64_t(at->second) << 8, {});
   return fresh;
 }
 
@@ -60,9 +64,14 @@ static void write_trace(Core& core) {
     return;
   }
   for (Stream& s : core.streams) {
-    const uint64_t header[4] = {0x3143415254505546ull, uint64_t(core.block), uint64_t(s.id), s.trace.size()};
-    std::fwrite(header, sizeof header, 1, run.trace);
-    std::fwrite(s.trace.data(), sizeof(TraceRecord), s.trace.size(), run.trace);
+    write_section(core.block, uint64_t(s.id) | s.beyond << 8, s.trace);
+    s.trace.clear();
+    for (const auto& [where, bytes] : s.beyond_moved) {
+      TraceRecord r;
+      r.stream = s.id, r.gm_offset = where.first, r.pipe = where.second, r.moved = bytes;
+      s.trace.push_back(r);
+    }
+    if (!s.trace.empty()) write_section(core.block, kSummary, s.trace);
     s.trace.clear();
   }
 }
@@ -150,6 +159,7 @@ static void run_blocks(int64_t blocks, std::function<void()> body) {
   engine.options.blocks = blocks;
   run.body = std::move(body);
   run.finished.assign(blocks, 0);
+  if (engine.options.probe) engine.options.chosen = {blocks / 2};
   engine.merged[0] = 0;
   for (int64_t b = 0; b < blocks && !engine.options.chosen.empty(); ++b)
     if (!engine.options.chosen.count(b)) run.finished[b] = 1, ++run.done;

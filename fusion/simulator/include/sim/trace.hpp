@@ -1,6 +1,7 @@
 // The instruction trace: what a scheduler needs to time the same execution. One fixed record per instruction.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 namespace sim {
 
@@ -22,8 +23,17 @@ struct TraceRecord {
   uint64_t gm_offset = 0;    // first GM byte, as an offset into the launch's arena
   uint32_t gm_bytes = 0;
   uint32_t m = 0, n = 0, k = 0;  // Mmad and Fixpipe; rows, columns and direction of a reduction or broadcast
-  uint32_t reserved[2] = {};
+  uint64_t moved = 0;            // in the summary of records that were not kept: their GM bytes
 };
 static_assert(sizeof(TraceRecord) == 56);
+
+// A hash of the records so far and one more, whatever GM address it touches.
+inline uint64_t fold(uint64_t hash, TraceRecord record) {
+  record.gm_offset = 0;
+  uint64_t words[sizeof record / 8];
+  std::memcpy(words, &record, sizeof record);
+  for (uint64_t w : words) hash = (hash ^ w) * 1099511628211ull, hash ^= hash >> 29;
+  return hash;
+}
 
 }  // namespace sim
