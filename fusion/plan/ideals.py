@@ -51,7 +51,14 @@ class Order:
         return [[(1 << s, self.before[s]) for s in bits(after)] for after in self.after]
 
     def names(self, mask: int) -> frozenset[str]:
-        return frozenset(self.atoms[i] for i in bits(mask))
+        found = self._names.get(mask)
+        if found is None:
+            found = self._names[mask] = frozenset(self.atoms[i] for i in bits(mask))
+        return found
+
+    @cached_property
+    def _names(self) -> dict[int, frozenset[str]]:
+        return {}
 
     def mask(self, names: frozenset[str]) -> int:
         """The inverse of `names`."""

@@ -11,6 +11,7 @@ import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
+from fusion.plan.ideals import bits as bits_of
 from fusion.plan.masks import conditions
 from fusion.plan.rules import GROWING_RULES
 from fusion.plan.structure import Structure
@@ -64,22 +65,28 @@ class Prefilter:
         return tuple(Assignment(tuple(d for d in spread if d not in loops), loops) for loops in choices)
 
     @cached_property
-    def broken(self) -> tuple[tuple[int, ...], ...]:
-        """For every assignment the pairs (and single atoms) of which no legal kernel has both, as bits."""
+    def broken(self) -> tuple[tuple[int, int], ...]:
+        """Pairs (and single atoms) as bits, with the assignments, as bits, under which no legal kernel has both."""
         pairs = [(a, b) for a, b in itertools.combinations_with_replacement(self.atoms, 2) if a == b or self._linked(a, b)]
-        known: dict[tuple[str, str, Assignment], bool] = {}
-        found: list[tuple[int, ...]] = []
-        for assignment in self.assignments:
-            bad: list[int] = []
-            for a, b in pairs:
-                local = assignment.within(self.dims[a] | self.dims[b])
-                key = (a, b, local)
-                if key not in known:
-                    known[key] = self._breaks(a, b, local)
-                if known[key]:
-                    bad.append(self.bit[a] | self.bit[b])
-            found.append(tuple(bad))
-        return tuple(found)
+        found = ((self.bit[a] | self.bit[b], self._broken_by(a, b)) for a, b in pairs)
+        return tuple((pair, ways) for pair, ways in found if ways)
+
+    def _broken_by(self, a: str, b: str) -> int:
+        dims, known, found = self.dims[a] | self.dims[b], dict[Assignment, bool](), 0
+        for i, assignment in enumerate(self.assignments):
+            local = assignment.within(dims)
+            if local not in known:
+                known[local] = self._breaks(a, b, local)
+            found |= known[local] << i
+        return found
+
+    def _alive(self, bits: int) -> int:
+        """The assignments under which no pair of the atoms is broken."""
+        alive = (1 << len(self.assignments)) - 1
+        for pair, ways in self.broken:
+            if pair & bits == pair:
+                alive &= ~ways
+        return alive
 
     def _linked(self, a: str, b: str) -> bool:
         graph = self.tiling.graph.graph
@@ -107,29 +114,28 @@ class Prefilter:
             found[atom] = tuple(values)
         return found
 
+    @cached_property
+    def looping(self) -> dict[str, int]:
+        """For every dim that may not be a loop where all stages have it (its blocks share nothing): the assignments that make it one."""
+        free = (d for d in self.tiling.spread if d not in self.special)
+        return {d: sum(1 << i for i, a in enumerate(self.assignments) if d in a.loops) for d in free}
+
     def legal_so_far(self, atoms: frozenset[str]) -> list[Assignment]:
         """Assignments, restricted to the dims of the set, that break nothing known here."""
         bits = sum(self.bit[a] for a in atoms)
-        dims = frozenset[str]().union(*(self.dims[a] for a in atoms))
-        common = frozenset.intersection(*(self.dims[a] for a in atoms))
-        fixed = {d for d in common if d not in self.special}
-        found: dict[Assignment, None] = {}
-        for assignment, bad in zip(self.assignments, self.broken, strict=True):
-            if not fixed.intersection(assignment.loops) and not any(b & bits == b for b in bad):
-                local = assignment.within(dims)
-                if local not in found and self._stores_fit(atoms, bits, local):
-                    found[local] = None
-        return list(found)
+        have = [self.dims[a] for a in atoms]
+        alive = self._alive(bits)
+        for d, ways in self.looping.items():
+            if all(d in dims for dims in have):
+                alive &= ~ways
+        dims = frozenset[str]().union(*have)
+        leaving = [v.dims for a in atoms for v in self.stored[a] if v.output or v.readers & ~bits]
+        found = dict.fromkeys(self.assignments[i].within(dims) for i in bits_of(alive))
+        return [a for a in found if not any(self._grid_bits(a) & ~v for v in leaving)]
 
-    def _stores_fit(self, atoms: frozenset[str], bits: int, local: Assignment) -> bool:
-        grid = sum(self.dim_bit[d] for d in local.grid)
-        for a in atoms:
-            for v in self.stored[a]:
-                if grid & ~v.dims and (v.output or v.readers & ~bits):
-                    return False
-        return True
+    def _grid_bits(self, assignment: Assignment) -> int:
+        return sum(self.dim_bit[d] for d in assignment.grid)
 
     def possible(self, atoms: frozenset[str]) -> bool:
         """False if no larger kernel with these atoms can be legal either."""
-        bits = sum(self.bit[a] for a in atoms)
-        return any(not any(b & bits == b for b in bad) for bad in self.broken)
+        return self._alive(sum(self.bit[a] for a in atoms)) != 0

@@ -11,11 +11,24 @@ from fusion.cost.simple import KernelCost, estimate
 from fusion.plan.device import Limits
 from fusion.plan.masks import conditions
 from fusion.plan.prefilter import MAX_LOOPS, Assignment
-from fusion.plan.rules import DEFAULT_RULES, LASTING_RULES, kernel_refusals, memory_fits, ordered_by_cycle, structure_refusals
+from fusion.plan.rules import (
+    DEFAULT_RULES,
+    LASTING_RULES,
+    SET_RULES,
+    SIZE_RULES,
+    STRUCTURE_RULES,
+    cube_tiles_fit,
+    kernel_refusals,
+    masked_tiles_are_skipped,
+    memory_fits,
+    ordered_by_cycles,
+    structure_refusals,
+)
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import Tiling
 from fusion.plan.trips import most_visited
 from fusion.plan.types import Handoff, Kernel, Placement, Refusal
+from fusion.rules import memory
 
 
 @dataclass(frozen=True)
@@ -47,23 +60,22 @@ def assignments(tiling: Tiling, stages: tuple[str, ...]) -> list[Assignment]:
 def default_kernel(structure: Structure, name: str, limits: Limits) -> Kernel:
     """The kernel with the compiler-safe choice for every handoff."""
     threads = 1 if structure.split is None else 2
-    kernel = Kernel(name, structure.order, structure.grid, structure.loops, threads=threads, handoffs=structure.handoffs)
-    handoffs = tuple(safe(structure, h, structure.handoffs, limits) for h in structure.handoffs)
-    return replace(kernel, handoffs=handoffs)
+    ordered = ordered_by_cycles(structure) if structure.loops else frozenset[str]()
+    short = not structure.loops or most_visited(structure) <= limits.flag_depth
+    handoffs = tuple(safe(structure, h, h.value in ordered, short) for h in structure.handoffs)
+    return Kernel(name, structure.order, structure.grid, structure.loops, threads=threads, handoffs=handoffs)
+
+
+def safe(structure: Structure, handoff: Handoff, ordered: bool, short: bool) -> Handoff:
+    """One slot where a cycle orders it, else a slot for every iteration if a flag can count them, else a free handoff."""
+    if handoff.level != "body" or not structure.loops or ordered:
+        return handoff
+    return replace(handoff, slots=0) if short else replace(handoff, free=True)
 
 
 def placed(structure: Structure, kernel: Kernel) -> Kernel:
     """The kernel with the place of every value written down."""
     return replace(kernel, placements=placements(structure, kernel.handoffs))
-
-
-def safe(structure: Structure, handoff: Handoff, others: tuple[Handoff, ...], limits: Limits) -> Handoff:
-    """One slot where a cycle orders it, else a slot for every iteration if a flag can count them, else a free handoff."""
-    if handoff.level != "body" or not structure.loops or ordered_by_cycle(structure, handoff, others):
-        return handoff
-    if most_visited(structure) <= limits.flag_depth:
-        return replace(handoff, slots=0)
-    return replace(handoff, free=True, slots=handoff.slots)
 
 
 def placements(structure: Structure, handoffs: tuple[Handoff, ...]) -> tuple[Placement, ...]:
@@ -83,25 +95,66 @@ def placements(structure: Structure, handoffs: tuple[Handoff, ...]) -> tuple[Pla
     return tuple(found)
 
 
-def legal_structures(tiling: Tiling, stages: tuple[str, ...], ways: list[Assignment] | None = None) -> list[Structure]:
-    """The ways to spread the dims that break no structural rule."""
+def legal_structures(tiling: Tiling, stages: tuple[str, ...], ways: Iterable[Assignment] | None = None) -> list[Structure]:
+    """The ways to spread the dims that break no structural rule. With `ways` from a prefilter, PAIR_RULES and SIZE_RULES hold already."""
+    rules = STRUCTURE_RULES if ways is None else SET_RULES
     tried = (Structure(tiling, stages, a.grid, a.loops) for a in (assignments(tiling, stages) if ways is None else ways))
-    return [s for s in tried if next(structure_refusals(s), None) is None]
+    return [s for s in tried if not any(True for rule in rules for _ in rule(s))]
+
+
+@dataclass(frozen=True)
+class _Defaults:
+    """The kernel with default handoffs, one block a task; whether the rules about handoffs allow it; the persistent one if they do."""
+
+    kernel: Kernel
+    legal: bool
+    lasting: Kernel | None
+
+
+def _defaults(structure: Structure, name: str, limits: Limits) -> _Defaults:
+    short = not structure.loops or most_visited(structure) <= limits.flag_depth
+    key = ("defaults", name, short, structure.split is None, limits)
+    found = structure.known.get(key)
+    if not isinstance(found, _Defaults):
+        found = structure.known[key] = _worked_out(structure, default_kernel(structure, name, limits), limits)
+    return found
+
+
+def _worked_out(structure: Structure, kernel: Kernel, limits: Limits) -> _Defaults:
+    legal = not any(True for rule in DEFAULT_RULES for _ in rule(structure, kernel, limits))
+    lasting = replace(kernel, persistent=True)
+    may_last = legal and not any(True for rule in LASTING_RULES for _ in rule(structure, lasting, limits))
+    return _Defaults(kernel, legal, lasting if may_last else None)
 
 
 def options(structures: Iterable[Structure], limits: Limits, name: str = "kernel") -> list[Realized]:
-    """A legal kernel for every structure that has one, cheapest estimate first; memory is not looked at."""
+    """A legal kernel for every structure that has one, cheapest estimate first; `sized` and `fits` are not looked at."""
     found: list[Realized] = []
     for structure in structures:
-        kernel = default_kernel(structure, name, limits)
-        if any(True for rule in DEFAULT_RULES for _ in rule(structure, kernel, limits)):
+        made = _defaults(structure, name, limits)
+        if not made.legal or l0c_overflows(structure, limits):
             continue
-        tasks = math.prod(structure.tiling.trips(d) for d in kernel.grid)
-        lasting = replace(kernel, persistent=True)
-        if tasks > limits.cube_cores and not any(True for rule in LASTING_RULES for _ in rule(structure, lasting, limits)):
-            kernel = lasting  # starting a block for every task costs more than a loop over tasks
+        if any(True for _ in masked_tiles_are_skipped(structure, made.kernel, limits)):
+            continue
+        tasks = math.prod(structure.tiling.trips(d) for d in structure.grid)
+        # starting a block for every task costs more than a loop over tasks
+        kernel = made.lasting if made.lasting and tasks > limits.cube_cores else made.kernel
         found.append(Realized(kernel, structure, estimate(structure, kernel)))
     return sorted(found, key=lambda r: (r.cost.us, r.kernel.persistent, r.kernel.grid, r.kernel.loops))
+
+
+def sized(tiling: Tiling, stage: str, limits: Limits) -> bool:
+    """Whether the tile sizes suit a stage by itself, in whatever kernel: SIZE_RULES and the L0 memories."""
+    s = Structure(tiling, (stage,), (), ())
+    broken = (x for rule in SIZE_RULES for x in rule(s))
+    return not any(True for _ in broken) and not any(True for _ in cube_tiles_fit(s, Kernel("", (stage,), ()), limits))
+
+
+def l0c_overflows(structure: Structure, limits: Limits) -> bool:
+    """Whether the accumulators alone are too much; a quick test in front of `fits`."""
+    tiling = structure.tiling
+    used = (memory.tile_bytes(map(tiling.tile, tiling.shape(v)), tiling.graph.value(v).itemsize) for v in structure.accumulators)
+    return memory.over(sum(used), limits.l0c)
 
 
 def fits(option: Realized, limits: Limits) -> bool:
@@ -111,6 +164,8 @@ def fits(option: Realized, limits: Limits) -> bool:
 
 def realize(tiling: Tiling, stages: tuple[str, ...], limits: Limits, name: str = "kernel") -> Realized | None:
     """The cheapest kernel that also fits the memories; None if there is none (`why_not` tells why)."""
+    if not all(sized(tiling, s, limits) for s in stages):
+        return None
     found = next((o for o in options(legal_structures(tiling, stages), limits, name) if fits(o, limits)), None)
     return replace(found, kernel=placed(found.structure, found.kernel)) if found else None
 

@@ -9,13 +9,14 @@ so adding integers is exact, comparing them breaks ties, and equal ones are the 
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import networkx as nx
 
 from fusion.plan.ideals import Order, Steps, all_steps, around, bits, linear_orders, nested_steps, prefixes
+from fusion.plan.table import Table
 
 Cost = Callable[[frozenset[str]], float | None]
 Possible = Callable[[frozenset[str]], bool]
@@ -54,8 +55,9 @@ class _Prices:
     order: Order
     cost: Cost
     known: dict[int, int | None] = field(default_factory=dict[int, int | None])
+    decoded: dict[int, Partition] = field(default_factory=dict[int, Partition])
 
-    @property
+    @cached_property
     def digit(self) -> int:
         return max(1, (len(self.order.atoms) - 1).bit_length())
 
@@ -75,7 +77,12 @@ class _Prices:
 
     def _label(self, kernel: int) -> int:
         first = (kernel & -kernel).bit_length() - 1
-        return sum(first << self.digit * (len(self.order.atoms) - 1 - atom) for atom in bits(kernel))
+        return first * sum(map(self._places.__getitem__, bits(kernel)))
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """What a 1 stands for in the label's digit of each atom."""
+        return [1 << self.digit * atom for atom in reversed(range(len(self.order.atoms)))]
 
     def kernels(self, total: int) -> list[int]:
         """The kernels of a partition, read off the label in its total, in order."""
@@ -86,51 +93,18 @@ class _Prices:
         return self.order.in_order(groups.values())
 
     def partition(self, total: int) -> Partition:
-        cost = (total >> self.digit * len(self.order.atoms)) / (1 << FRACTION)
-        return Partition(cost, tuple(self.order.names(kernel) for kernel in self.kernels(total)))
+        """What a total stands for."""
+        if total not in self.decoded:
+            cost = (total >> self.digit * len(self.order.atoms)) / (1 << FRACTION)
+            self.decoded[total] = Partition(cost, tuple(self.order.names(kernel) for kernel in self.kernels(total)))
+        return self.decoded[total]
 
 
-def _useful(steps: Steps, ideals: Sequence[int], everything: int, counts: Iterable[int]) -> dict[int, int]:
-    """For each ideal the numbers of kernels, as a bitmask, from which a count asked can still be reached."""
-    useful = dict.fromkeys(ideals, 0) | {everything: sum(1 << count for count in counts)}
-    for ideal in reversed(ideals):
-        for kernel in steps[ideal]:
-            useful[ideal] |= useful[ideal | kernel] >> 1
-    return useful
-
-
-def _merge(best: list[int], base: Iterable[int], price: int, keep: int) -> None:
-    """Adds to the `keep` best totals those of base plus price."""
-    for total in base:
-        value = total + price
-        if len(best) == keep and value >= best[-1]:
-            return
-        if value not in best:
-            insort(best, value)
-            del best[keep:]
-
-
-def _sweep(steps: Steps, prices: _Prices, counts: Iterable[int], keep: int) -> Totals:
-    """The `keep` best partitions that the steps can build, for each count; only kernels that can matter are priced."""
+def _totals(steps: Steps, prices: _Prices, counts: Iterable[int], keep: int) -> Totals:
+    """The `keep` best partitions that the steps can build, for each count."""
     counts = sorted(counts)
-    everything = prices.order.everything
-    ideals = sorted(steps, key=int.bit_count)
-    useful = _useful(steps, ideals, everything, counts)
-    table: dict[int, Totals] = {0: {0: [0]}}
-    for ideal in ideals:
-        if ideal == everything or ideal not in table:
-            continue
-        row = table.pop(ideal)
-        made = sum(2 << count for count in row)
-        for kernel in steps[ideal]:
-            reached = useful[ideal | kernel] & made
-            price = prices(kernel) if reached else None
-            if price is not None:
-                target = table.setdefault(ideal | kernel, {})
-                for count in bits(reached):
-                    _merge(target.setdefault(count, []), row[count - 1], price, keep)
-    last = table.get(everything, {})
-    return {count: last.get(count, []) for count in counts}
+    table = Table(steps, prices, prices.order.everything, counts)
+    return {count: table.best(count, keep) for count in counts}
 
 
 def _union(one: Totals, other: Totals, keep: int) -> Totals:
@@ -157,14 +131,14 @@ class _Search:
     def solve(self, steps: Steps | None, counts: Sequence[int], keep: int) -> Totals:
         """The best totals of each count; a bounded search that misses a count tries again with all counts, and adds them."""
         if steps is not None:
-            return _sweep(steps, self.prices, counts, keep)
+            return _totals(steps, self.prices, counts, keep)
         found = self._bounded(counts, keep)
         every = range(1, len(self.prices.order.atoms) + 1)
         return found if all(found.values()) else _union(found, self._bounded(every, keep), keep)
 
     def _bounded(self, counts: Sequence[int], keep: int) -> Totals:
         """The best of several corridors of ideals: along a few linear orders, then around the best partitions until none gets better."""
-        pool = _sweep(nested_steps(self._seed(), self.allowed), self.prices, counts, keep)
+        pool = _totals(nested_steps(self._seed(), self.allowed), self.prices, counts, keep)
         budget, tried = self.limit, set[int]()
         while fresh := [totals[0] for totals in pool.values() if totals and totals[0] not in tried]:
             for head in fresh:
@@ -172,7 +146,7 @@ class _Search:
                 family = around(self.prices.order, self.prices.kernels(head))
                 if (work := len(family) ** 2 // 2) <= budget:
                     budget -= work
-                    found = _sweep(nested_steps(family, self.allowed), self.prices, counts, keep)
+                    found = _totals(nested_steps(family, self.allowed), self.prices, counts, keep)
                     pool = _union(pool, found, keep)
         return pool
 
@@ -211,27 +185,41 @@ class PartitionSearch:
         like: PartitionSearch | None = None,
     ) -> None:
         """`like` is a search of the same graph with the same `possible` and `limit`: its enumeration of kernels is taken over."""
-        order = Order.of(graph)
-        self._search = like._search if like else _Search(_Prices(order, cost), possible, limit)
-        if like:
-            self._search = replace(self._search, prices=_Prices(order, cost))
+        order = like._search.prices.order if like else Order.of(graph)
+        prices = _Prices(order, cost)
+        self._search = replace(like._search, prices=prices) if like else _Search(prices, possible, limit)
         self._steps = like._steps if like else all_steps(order, self._search.allowed, limit)
+        self._tables: dict[tuple[int, ...], Table] = {}
+
+    def _table(self, steps: Steps, counts: tuple[int, ...]) -> Table:
+        if counts not in self._tables:
+            prices = self._search.prices
+            self._tables[counts] = Table(steps, prices, prices.order.everything, counts)
+        return self._tables[counts]
 
     def reprice(self, atoms: frozenset[str]) -> None:
-        """The cost of this kernel has changed."""
+        """The cost of this kernel has risen."""
         prices = self._search.prices
-        prices.known.pop(prices.order.mask(atoms), None)
+        kernel = prices.order.mask(atoms)
+        prices.known.pop(kernel, None)
+        for table in self._tables.values():
+            table.reprice(kernel)
 
-    def best(self, counts: Iterable[int], keep: int) -> Found:
-        """As best_partitions, with the costs of now."""
+    def best(self, counts: Iterable[int], keep: int, *, near: bool = True) -> Found:
+        """As best_partitions, with the costs of now; without `near` no nearest counts are looked for."""
         if keep < 1:
             raise ValueError(f"keep is {keep}, need at least 1")
         search, steps = self._search, self._steps
         asked = sorted(set(counts))
         within = [count for count in asked if 1 <= count <= len(search.prices.order.atoms)]
-        totals = {count: list[int]() for count in asked} | search.solve(steps, within, keep)
+        totals = {count: list[int]() for count in asked}
+        if steps is None:
+            totals |= search.solve(steps, within, keep)
+        else:
+            table = self._table(steps, tuple(within))
+            totals |= {count: table.best(count, keep) for count in within}
         has = {count: bool(found) for count, found in totals.items()}
-        nearest = {count: search.nearest(steps, count, has) for count in asked if not has[count]}
+        nearest = {count: search.nearest(steps, count, has) for count in asked if near and not has[count]}
         return Found({count: [search.prices.partition(t) for t in totals[count]] for count in asked}, steps is not None, nearest)
 
 

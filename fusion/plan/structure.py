@@ -5,37 +5,21 @@ Rules (rules.py), cost and emission all read this one analysis.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 from fusion.graph import Affine, Op, Stage, StageGraph
 from fusion.graph.ops import OPS
 from fusion.graph.types import Carry, Unit
+from fusion.plan import sharing
+from fusion.plan.facts import Facts, facts
 from fusion.plan.masks import Bound, bound, leaves_something, skippable
-from fusion.plan.tiling import COMPARISONS, FRACTAL, REPEAT, Tiling
+from fusion.plan.tiling import Tiling
 from fusion.plan.types import Handoff, Level
 
-SIZE_FREE = frozenset(
-    (
-        "ops",
-        "position",
-        "made",
-        "states",
-        "nexts",
-        "accumulator",
-        "levels",
-        "readers",
-        "stored",
-        "loaded",
-        "absorbed",
-        "handoffs",
-        "order",
-        "clusters",
-        "split",
-    )
-)
-MIN_SPLIT_TILE = 2  # rows are shared between two Vector cores if there are two
+SIZED = frozenset(("tiling", "bounds", "split"))
+"""What depends on tile sizes; all else follows from which dims have several tiles."""
 
 
 @dataclass(frozen=True)
@@ -50,17 +34,23 @@ class Structure:
     def retiled(self, tiling: Tiling) -> Structure:
         """The same kernel with other tile sizes (and the same tiled and spread dims); what does not depend on sizes is kept."""
         other = Structure(tiling, self.stages, self.grid, self.loops)
-        other.__dict__.update({k: v for k, v in self.__dict__.items() if k in SIZE_FREE})
+        self.__dict__.setdefault("known", {})
+        other.__dict__.update({k: v for k, v in self.__dict__.items() if k not in SIZED})
         return other
 
-    @property
+    @cached_property
     def graph(self) -> StageGraph:
         return self.tiling.graph
 
     @cached_property
+    def facts(self) -> Facts:
+        return facts(self.graph)
+
+    @cached_property
     def ops(self) -> tuple[tuple[Stage, Op], ...]:
         """All operations of the kernel in the order they run, each with its stage."""
-        return tuple((self.graph.stage(n), op) for n in self.order for op in self.graph.stage(n).body)
+        stages = map(self.graph.stage, self.order)
+        return tuple((stage, op) for stage in stages for op in stage.body)
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -83,34 +73,34 @@ class Structure:
 
     def op_loops(self, stage: Stage, op: Op) -> frozenset[str]:
         """The loops an operation runs in: those whose dim it iterates, and that of its scan."""
-        dims = set(self.graph.op_dims(op)) | ({stage.scan} if stage.scan else set())
-        return frozenset(d for d in self.loops if d in dims)
+        return self.facts.ops[op.out].dims.intersection(self.loops)
 
     def accumulates(self, stage: Stage, op: Op) -> frozenset[str]:
         """Loops over which a reduction adds up; a scan's own loop does not count, its steps stay apart."""
-        over = (d for part in self.parts(stage, op) for d in part.over if OPS[part.fn].form in ("contract", "reduce"))
-        return frozenset(d for d in over if d in self.loops and d != stage.scan)
+        return self.facts.ops[op.out].sums.intersection(self.loops)
 
     def parts(self, stage: Stage, op: Op) -> tuple[Op, ...]:
         """The contractions that a Cube operation adds up in one accumulator; any other operation stands for itself."""
-        if stage.unit == "vector" or op.fn != "add":
-            return (op,)
-        by_name = {o.out: o for o in stage.body}
-        return tuple(p for r in op.reads for p in self.parts(stage, by_name[r]))
+        return self.facts.ops[op.out].parts
 
     @cached_property
     def accumulator(self) -> dict[str, str]:
         """For every contraction the value whose accumulator it adds to: its own, or that of the Cube sum it is part of."""
-        found = {op.out: op.out for s, op in self.ops if s.unit == "cube"}
-        for stage, op in self.ops:
-            found.update({p.out: op.out for p in self.parts(stage, op)} if stage.unit == "cube" else {})
+        cube = [(s, op) for s, op in self.ops if s.unit == "cube"]
+        found = {op.out: op.out for _, op in cube}
+        for stage, op in cube:
+            found.update({p.out: op.out for p in self.parts(stage, op)})
         return found
+
+    @cached_property
+    def accumulators(self) -> tuple[str, ...]:
+        """The values that L0C holds one tile each of."""
+        products = (op.out for _, op in self.ops if OPS[op.fn].form == "contract")
+        return tuple(dict.fromkeys(self.accumulator[out] for out in products))
 
     def crosses_grid(self, op: Op) -> frozenset[str]:
         """Grid dims that a reduction sums over: its result is only complete after the launch."""
-        stage = self.made[op.out][0]
-        over = (d for part in self.parts(stage, op) for d in part.over if OPS[part.fn].form in ("contract", "reduce"))
-        return frozenset(d for d in over if d in self.grid and d != stage.scan)
+        return self.facts.ops[op.out].sums.intersection(self.grid)
 
     @cached_property
     def levels(self) -> dict[str, Level]:
@@ -130,10 +120,13 @@ class Structure:
 
     def unit(self, value: str) -> Unit | None:
         """The unit that makes a value inside of the kernel; None if it comes from GM."""
-        source = self.source(value)
-        if source not in self.made or source in self.graph.slices:
-            return None
-        return "cube" if source in self.absorbed else self.made[source][0].unit
+        return self.units.get(self.source(value))
+
+    @cached_property
+    def units(self) -> dict[str, Unit]:
+        """The unit of every operation, by the value it defines; addressing alone has none."""
+        slices = self.graph.slices
+        return {v: "cube" if v in self.absorbed else stage.unit for v, (stage, _) in self.made.items() if v not in slices}
 
     @cached_property
     def readers(self) -> dict[str, tuple[tuple[Stage, Op], ...]]:
@@ -179,21 +172,25 @@ class Structure:
 
     def lane_dim(self, value: str) -> str:
         """The tiled dim of a sum to one number for each tile, if only the host needs that: the last addition is left to it."""
-        if value not in self.made or self.tiling.shape(value) or value in self.readers:
+        if value in self.readers or value not in self.made or self.tiling.shape(value):
             return ""
         _, op = self.made[value]
         tiled = [d for d in op.over if self.tiling.is_matrix(d)]
         return tiled[0] if len(tiled) == 1 and op.fn == "sum" else ""
 
     @cached_property
-    def bounds(self) -> dict[str, tuple[Bound, ...]]:
-        """For every loop the index conditions that bound it, if all that its body leaves behind is dead outside of them."""
+    def bounding(self) -> tuple[Affine, ...]:
+        """Index conditions outside of which all that the loops' body leaves behind is dead."""
         body = frozenset(out for out, level in self.levels.items() if level == "body")
-        allowed = skippable(self.graph, body) if body else ()
+        return skippable(self.graph, body) if body else ()
+
+    @cached_property
+    def bounds(self) -> dict[str, tuple[Bound, ...]]:
+        """For every loop the index conditions that bound it."""
         found: dict[str, tuple[Bound, ...]] = {}
         for i, loop in enumerate(self.loops):
             fixed = frozenset(self.grid) | frozenset(self.loops[:i])
-            found[loop] = tuple(b for c in allowed if (b := bound(self.tiling, c, loop, fixed)))
+            found[loop] = tuple(b for c in self.bounding if (b := bound(self.tiling, c, loop, fixed)))
         return found
 
     def skips(self, condition: Affine) -> bool:
@@ -242,81 +239,30 @@ class Structure:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """Stages as the kernel runs them: Cube stages as soon as they can, Vector stages one by one, so that the units overlap."""
-        graph = self.graph.graph
-        left, done = list(self.stages), list[str]()
-        while left:
-            ready = [s for s in left if not any(p in left for p in graph.predecessors(s))]
-            cube = [s for s in ready if self.graph.stage(s).unit == "cube"]
-            step = cube or ready[:1]
-            done += step
-            left = [s for s in left if s not in step]
-        return tuple(done)
+        return self.facts.in_order(frozenset(self.stages))
 
     @cached_property
-    def clusters(self) -> dict[str, int]:
-        """Vector operations that pass tiles to each other in UB, as a number per value: they must be split alike."""
-        label = {out: i for i, out in enumerate(self.made)}
-        for _, op in self.ops:
-            for r in op.reads:
-                source = self.source(r)
-                if source in label and self.unit(source) == self.unit(op.out) == "vector" and self.tiling.shape(source):
-                    old, new = label[op.out], label[source]
-                    label = {k: new if v == old else v for k, v in label.items()}
-        return label
+    def clusters(self) -> tuple[tuple[str, ...], ...]:
+        """Vector operations that pass tiles to each other in UB: they must be shared alike."""
+        return sharing.clusters(self)
 
     @cached_property
     def split(self) -> dict[str, str] | None:
         """For every Vector value the dim whose tile the two Vector cores share; None if some value allows none."""
-        found: dict[str, str] = {}
-        for number in sorted(set(self.clusters.values())):
-            members = [o for o, n in self.clusters.items() if n == number and self.unit(o) == "vector" and self.takes_tiles(o)]
-            if not members:
-                continue
-            dim = self._split_dim(members)
-            if dim is None and self._leaves_core(members):
-                return None
-            found.update(dict.fromkeys(members, dim or ""))
+        key = ("split", sharing.size_class(self.tiling))
+        if key not in self.known:
+            self.known[key] = sharing.split(self)
+        return cast("dict[str, str] | None", self.known[key])
+
+    @cached_property
+    def sources(self) -> dict[str, frozenset[str]]:
+        """All that an operation's result is computed from within the same iteration, itself included, by value."""
+        found: dict[str, frozenset[str]] = {}
+        for out, (_, op) in self.made.items():
+            found[out] = frozenset({out}).union(*(found[r] for r in op.reads if r in found))
         return found
 
-    def _leaves_core(self, members: list[str]) -> bool:
-        """Whether operations take tiles from the Cube or send some away: otherwise both Vector cores may do all of it."""
-        crossing = {h.value for h in self.handoffs}
-        return bool(self._received(members)) or any(o in crossing or o in self.stored for o in members)
-
-    def takes_tiles(self, value: str) -> bool:
-        """Whether the operation behind a value works on tiles: a number for each block goes where it is used."""
-        return value not in self.graph.silent and any(self.tiling.is_matrix(d) for d in self.graph.op_dims(self.made[value][1]))
-
-    def _split_dim(self, members: list[str]) -> str | None:
-        dims = dict.fromkeys(d for o in members for d in self.graph.op_dims(self.made[o][1]) if self.tiling.is_matrix(d))
-        order = {d.name: i for i, d in enumerate(self.graph.dims)}
-        fits = (d for d in sorted(dims, key=order.__getitem__) if self.tiling.tile(d) >= MIN_SPLIT_TILE and self._can_split(d, members))
-        return next(fits, None)
-
-    def _can_split(self, dim: str, members: list[str]) -> bool:
-        """Every tile that leaves the cluster has the dim, as its first one, or is summed over it atomically."""
-        leaving = set(self.stored) | {h.value for h in self.handoffs if h.direction == "vector->cube"}
-        if self.tiling.tile(dim) % (2 * FRACTAL) and self._is_column(dim, members):
-            return False
-        for out in members:
-            _, op = self.made[out]
-            if op.fn in COMPARISONS and not self.fills_repeats(out, 2):
-                return False
-            if dim in op.over and not self.atomic(out) and not self.lane_dim(out):
-                return False
-            if out in leaving and not self.atomic(out) and not self.lane_dim(out) and self.tiling.shape(out)[:1] != (dim,):
-                return False
-        return all(self.tiling.shape(r)[:1] == (dim,) for r in self._received(members))
-
-    def fills_repeats(self, value: str, cores: int) -> bool:
-        """Whether a tile shared by so many Vector cores is whole repeats, as comparing takes it."""
-        return math.prod(self.tiling.tile(d) for d in self.tiling.shape(value)) // cores % REPEAT == 0
-
-    def _is_column(self, dim: str, members: list[str]) -> bool:
-        """Whether some tile has the dim along its rows, which must fill 32 bytes in UB."""
-        shapes = (self.tiling.shape(v) for o in members for v in (o, *self.made[o][1].reads))
-        return any(len(s) == 2 and s[1] == dim for s in shapes)
-
-    def _received(self, members: list[str]) -> list[str]:
-        """Cube results that the cluster takes over."""
-        return [r for o in members for r in self.made[o][1].reads if self.unit(r) == "cube"]
+    @cached_property
+    def known(self) -> dict[object, object]:
+        """What was worked out from this structure, by all that it depends on; shared with retiled ones."""
+        return {}

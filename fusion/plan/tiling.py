@@ -156,6 +156,12 @@ class Tiling:
         return self._shapes[value]
 
     @cached_property
+    def worked(self) -> frozenset[str]:
+        """Values whose operation works on tiles: a number for each block goes where it is used."""
+        ops = (op for s in self.graph.stages for op in s.body if op.out not in self.graph.silent)
+        return frozenset(op.out for op in ops if any(map(self.is_matrix, self.graph.op_dims(op))))
+
+    @cached_property
     def spread(self) -> tuple[str, ...]:
         """Dims that need a grid or a loop: those with more than one tile."""
         return tuple(d.name for d in self.graph.dims if self.trips(d.name) > 1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 FRACTAL = 16
 BLOCK_BYTES = 32
 CUBE_SLICE = 128
@@ -11,6 +14,11 @@ CUBE_SLICE = 128
 def over(used: int, limit: int) -> bool:
     """Whether buffers of `used` bytes do not fit."""
     return used > limit
+
+
+def tile_bytes(extents: Iterable[int], itemsize: int) -> int:
+    """What a tile takes on-chip: whole blocks of 32 bytes."""
+    return -(-math.prod(extents) * itemsize // BLOCK_BYTES) * BLOCK_BYTES
 
 
 def cube_slots(inner: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusion.plan.search import Cost, Found, Partition, best_partitions
+from fusion.plan.search import Cost, Found, Partition, PartitionSearch, best_partitions
 
 Kernels = list[frozenset[str]]
 
@@ -251,3 +251,24 @@ def test_smallest_graphs(graph: "nx.DiGraph[str]") -> None:
 def test_misuse_is_refused(call: Callable[[], Found], error: type[Exception]) -> None:
     with pytest.raises(error):
         call()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), size=st.integers(2, 7), density=st.floats(0, 0.8), ties=st.booleans())
+def test_asked_again_after_costs_rose(seed: int, size: int, density: float, ties: bool) -> None:
+    """The kept table gives what a new search gives, whichever kernels became dearer or illegal in between."""
+    graph, price, rng = dag(seed, size, density), random_cost(seed, 0.2, ties=ties), random.Random(seed)
+    risen: dict[frozenset[str], float | None] = {}
+
+    def cost(kernel: frozenset[str]) -> float | None:
+        return risen[kernel] if kernel in risen else price(kernel)
+
+    counts = range(1, size + 1)
+    search = PartitionSearch(graph, cost)
+    for _ in range(4):
+        found = search.best(counts, 3)
+        assert found == best_partitions(graph, cost, counts, 3)
+        used = sorted({k for partitions in found.best.values() for p in partitions for k in p.kernels}, key=sorted)
+        for kernel in rng.sample(used, min(2, len(used))):
+            risen[kernel] = None if rng.random() < 0.5 else (cost(kernel) or 0.0) + rng.randint(0, 2)
+            search.reprice(kernel)

@@ -157,7 +157,7 @@ MISTAKES = {
     "name": ("kernel a: up act\n  workspace u as scores\nkernel b: down round", 1, "rule workspaces-are-named", ""),
     "threads": ("kernel a: up act down round\n  threads 3", 2, "threads '3'", "1 or 2"),
     "persistent": ("kernel a: up act down round\n  persistent yes", 2, "persistent 'yes'", "persistent no"),
-    "memory": ("kernel a: up act down round\n  place u l2", 2, "place 'u l2'", "did you mean l1"),
+    "memory": ("kernel a: up act down round\n  place u l2", 2, "place 'u l2'", "known: atomic, global, l0c, l1"),
     "place": ("kernel a: up act\n  place u ub\nkernel b: down round", 1, "u: line 2 places it in ub, but it lives in", "rule as-written"),
     "spread": ("tiles m=64 k=64\nkernel a: up act\n  grid m\n  loops\nkernel b: down round", 2, "k: has 8 tiles and is neither", ""),
     "rule": ("tiles k=64\nkernel a: up act\n  grid m k\nkernel b: down round", 2, "(rule grid-sum-is-final)", ""),

@@ -1,0 +1,111 @@
+"""Rules about single operations and their tiles: what has tile code, and which shapes and sizes it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fusion.emit.gm import band
+from fusion.emit.tile_ops import TILE_OPS
+from fusion.graph import Op
+from fusion.graph.ops import OPS
+from fusion.plan.sharing import fills_repeats
+from fusion.plan.structure import Structure
+from fusion.plan.tiling import COMPARISONS, REPEAT, fractal
+
+
+def has_tile_code(s: Structure) -> Iterator[tuple[str, str]]:
+    for out, (stage, op) in s.made.items():
+        if out in s.graph.slices or out in s.graph.silent:
+            continue
+        if TILE_OPS[op.fn] is None:
+            yield stage.name, f"{out} = {op.fn} has no tile code yet"
+        elif stage.unit == "vector" and (dtype := _unfit(s, op)):
+            yield stage.name, f"{out} = {op.fn} of {dtype}: the Vector unit computes in float32 and float16; cast before and after"
+
+
+def _unfit(s: Structure, op: Op) -> str:
+    """A dtype in which an operation cannot be computed; integers and bfloat16 can be cast and moved."""
+    result, reads = s.graph.value(op.out).dtype, [s.graph.value(r).dtype for r in op.reads]
+    allowed = ("float32", "float16", "bool", *(("bfloat16",) if op.fn in ("cast", "copy") else ()))
+    moved = ("int32", "int8") if op.fn == "cast" else ()
+    return next((d for d in (result, *reads) if d not in allowed and not (d in moved and d != result)), "")
+
+
+def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
+    """On-chip tiles have at most two tiled dims; a contraction has one of each kind."""
+    for out, (stage, op) in s.made.items():
+        dims = [d for d in s.graph.op_dims(op) if s.tiling.is_matrix(d)]
+        if OPS[op.fn].form == "contract":
+            inner = [d for d in op.over if d in dims]
+            if len(inner) != 1 or len(s.tiling.shape(out)) != 2:
+                have = " ".join(dims) or "none"
+                yield (
+                    stage.name,
+                    f"{out} needs one tiled dim each for rows, columns and the sum, it has {have}: multiply and sum it in a Vector stage",
+                )
+        elif len(dims) > 2:
+            yield stage.name, f"{out} works on {len(dims)} tiled dims ({' '.join(dims)}), a tile has two"
+
+
+def numbers_meet_tiles(s: Structure) -> Iterator[tuple[str, str]]:
+    """A value without tiled dims is worked out as a vector where it meets a tile; alone it has no vector form.
+
+    Only a sum whose last addition the host makes leaves the kernel, lane by lane.
+    """
+    for out, (stage, op) in s.made.items():
+        if s.tiling.shape(out) or s.lane_dim(out) or out in s.graph.silent:
+            continue
+        sums = OPS[op.fn].form == "reduce"
+        if sums and (s.accumulates(stage, op) or s.crosses_grid(op)):
+            yield stage.name, f"{out} is a single number that a loop or blocks add up: only the host can read it"
+        elif sums and not any(s.tiling.is_matrix(d) for d in op.over):
+            yield stage.name, f"{out} = {op.fn} over {' '.join(op.over)} works on no tiled dim"
+        elif out in s.stored or not _meets_tiles(s, out):
+            dims = " ".join(s.graph.value(out).dims) or "none"
+            yield stage.name, f"{out} has no tiled dim (dims: {dims}): it can only be used with tiles of its kernel"
+
+
+def _meets_tiles(s: Structure, value: str) -> bool:
+    """Whether everything made from a value without tiled dims ends up with a tile, inside of the kernel."""
+    readers = [o.out for _, o in s.readers.get(value, ())]
+    return bool(readers) and all(s.tiling.shape(r) or _meets_tiles(s, r) for r in readers)
+
+
+def slices_are_loaded(s: Structure) -> Iterator[tuple[str, str]]:
+    """A part of a tensor is a matter of where it is loaded from: it must be in GM, and not stored tile by tile."""
+    for out in s.made:
+        part = s.graph.slices.get(out)
+        if part and part.source in s.made:
+            maker = s.made[part.source][0].name
+            yield s.made[out][0].name, f"{out} is a part of {part.source}, which stage {maker} of the same kernel makes"
+        elif part and band(s.tiling, s.graph.value(part.source)):
+            yield s.made[out][0].name, f"{out} is a part of {part.source}, which is stored tile by tile"
+
+
+def tiles_are_fractals(s: Structure) -> Iterator[tuple[str, str]]:
+    """The Cube works on fractals of 16 rows of 32 bytes."""
+    for out, (stage, op) in s.made.items():
+        for d in s.graph.op_dims(op) if OPS[op.fn].form == "contract" else ():
+            if s.tiling.is_matrix(d) and s.tiling.tile(d) % fractal(s.graph, d):
+                yield stage.name, f"{out}: tile {s.tiling.tile(d)} of {d} is no multiple of {fractal(s.graph, d)}"
+
+
+def masks_stay_in_ub(s: Structure) -> Iterator[tuple[str, str]]:
+    """The bits of a comparison live between two Vector operations of a kernel, as long as a tile."""
+    for out, (stage, op) in s.made.items():
+        condition = op.args[0] if op.fn == "select" else None
+        if s.graph.value(out).dtype == "bool" and (out in s.stored or not s.tiling.shape(out)):
+            yield (
+                stage.name,
+                f"{out} = {op.fn} {'would be stored' if out in s.stored else 'has no tiled dim'}; select in the same kernel and tile",
+            )
+        elif isinstance(condition, str) and (condition not in s.made or s.graph.value(condition).dtype != "bool"):
+            yield stage.name, f"{out} selects by {condition}, which is no comparison of the same kernel"
+
+
+def comparisons_fill_repeats(s: Structure) -> Iterator[tuple[str, str]]:
+    """Data is compared by whole repeats of 256 bytes."""
+    for out, (stage, op) in s.made.items():
+        if op.fn in COMPARISONS and s.tiling.shape(out) and not fills_repeats(s.tiling, out, 1):
+            tile = " x ".join(str(s.tiling.tile(d)) for d in s.tiling.shape(out))
+            yield stage.name, f"{out} = {op.fn} compares a tile of {tile} elements, which is no multiple of {REPEAT}"
