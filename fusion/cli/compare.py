@@ -100,7 +100,8 @@ def compare(
         click.echo(csv_text(entries), nl=False)
     else:
         console().print(table(entries))
-        for line in [*reasons, *notes(described.interval, described.calibrated)]:
+        extrapolated = dict.fromkeys(f"{e.plan}: {note}" for e in entries if e.time for note in e.time.notes)
+        for line in [*reasons, *extrapolated, *notes(described.interval, described.calibrated)]:
             click.echo(line)
     _pictures(entries, reasons, graph.name, html, trace, fast, quiet=as_json or as_csv)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fusion.compare.published import published
 from fusion.device import Device
 from fusion.emit.program import Program
 from fusion.output.summary import Summary
 from fusion.timeline.program import PlanTime
-
-MAIN = frozenset({"qk", "softmax", "dv", "dp", "ds", "dk", "dq"})  # stages of the part of gqa_sink_bwd that was measured
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,11 @@ class Entry:
 
     @property
     def main_us(self) -> float | None:
-        """Device time of the kernels with a stage of the measured part."""
+        """Device time of the kernels with a stage of the part whose latencies are published; of all kernels if none are."""
         if self.time is None or self.program is None:
             return None
-        main = {k.name for k in self.program.plan.kernels if MAIN & set(k.stages)}
+        known = published(self.program.plan.graph.name)
+        main = {k.name for k in self.program.plan.kernels if known is None or known.main & set(k.stages)}
         return sum(k.us for k in self.time.kernels if k.name in main)
 
     def peak(self, memory: str) -> int:

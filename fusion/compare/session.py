@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 
 from fusion import words
-from fusion.calibrate import measured
+from fusion.compare.published import FOLDER, Variant, published
 from fusion.compare.rerank import Prepare, rerank
 from fusion.compare.rows import Entry, judged
 from fusion.device import Device
@@ -15,27 +15,21 @@ from fusion.emit.emit import emit
 from fusion.errors import FusionError
 from fusion.graph import StageGraph
 from fusion.output.summary import plan_us, summarize
-from fusion.plan.masks import conditions
 from fusion.plan.planner import Planned, Planner
 from fusion.plan.text import from_text
 from fusion.plan.types import Plan
 from fusion.timeline.floor import floor
-from fusion.timeline.launch import time_launch
 
 Progress = Callable[[str, int, int], None]
 TARGETS = (9, 6, 5, 4, 3, 2)
-PUBLISHED = {9: 6152.0, 6: 5020.0, 5: 5832.0, 4: 5556.0, 2: 5127.0}
-MEASURED_SHAPE = {"b": 1, "n": 8, "g": 8, "q": 4096, "k": 4096, "d": 128}
-MEASURED_WINDOW = 128
 
 
 def upstream_plans(graph: StageGraph, device: Device) -> list[tuple[str, Plan]]:
     """The published variants of the operator as plans. Raises FusionError if there are none."""
-    folder = files("kernels") / "plans"
-    names = sorted((p.name for p in folder.iterdir() if p.name.startswith(f"{graph.name}-") and p.name.endswith(".plan")), key=_count)
+    names = sorted((p.name for p in FOLDER.iterdir() if p.name.startswith(f"{graph.name}-") and p.name.endswith(".plan")), key=_count)
     if not names:
         raise FusionError(f"no published plans of {graph.name}", where="--plans upstream", remedy="leave out --plans, or give plan files")
-    read = ((n, (folder / n).read_text(encoding="utf-8")) for n in reversed(names))
+    read = ((n, (FOLDER / n).read_text(encoding="utf-8")) for n in reversed(names))
     return [(f"upstream {_count(n)}", from_text(text, graph, n, device.limits())) for n, text in read]
 
 
@@ -57,46 +51,27 @@ def plan_files(graph: StageGraph, paths: Sequence[str], device: Device) -> list[
     return found
 
 
-def is_measured(graph: StageGraph) -> bool:
-    """Whether the graph is the one whose published latencies are known."""
-    sizes = {d.name: d.size for d in graph.dims}
-    if graph.name != "gqa_sink_bwd" or sizes != MEASURED_SHAPE or any(v.dtype == "bfloat16" for v in graph.values):
-        return False
-    return any(a.const == MEASURED_WINDOW - 1 for a in conditions(graph))  # q - k < window as k - q + window - 1 >= 0
-
-
-def handwritten(kernels: int, device: Device) -> float:
-    """Predicted microseconds of the published hand-written kernels with that count."""
-    rows = {r.label.split(" ")[0]: r for r in measured.rows() if "bwd" in r.label}
-    launches = (
-        rows[str(kernels)].launches
-        if str(kernels) in rows
-        else tuple(measured.kernel(k) for k in measured.labels() if k.startswith(f"{kernels}/"))
-    )
-    return sum(time_launch(o, device).us for o in launches)
-
-
 def compare_plans(
     named: Sequence[tuple[str, Plan]], graph: StageGraph, device: Device, prepare: Prepare, fast: bool, progress: Progress
 ) -> list[Entry]:
     """Entries for given plans, in their order."""
-    entries, known = list[Entry](), is_measured(graph)
+    entries, known = list[Entry](), published(graph.name)
+    if known and not known.is_shape_of(graph):
+        known = None
     for number, (name, plan) in enumerate(named):
         progress(name, number, len(named))
         entry = _entry(name, [Planned(plan, plan_us(plan), (), 0.0)], graph, device, prepare, fast)
         if name.startswith("upstream ") and known:
-            entry = _with_measured(entry, _count(f"-{name.split(' ')[1]}"), device)
+            entry = _with_measured(entry, known.variants.get(entry.kernels), device)
         entries.append(entry)
     return judged(entries)
 
 
-def _with_measured(entry: Entry, count: int, device: Device) -> Entry:
-    from dataclasses import replace
-
-    if count not in PUBLISHED:
+def _with_measured(entry: Entry, variant: Variant | None, device: Device) -> Entry:
+    if variant is None:
         return entry
-    modelled = handwritten(count, device)
-    return replace(entry, measured_us=PUBLISHED[count], handwritten_us=modelled, predicted_us=modelled)
+    modelled = variant.predicted_us(device)
+    return replace(entry, measured_us=variant.us, handwritten_us=modelled, predicted_us=modelled)
 
 
 def compare_targets(

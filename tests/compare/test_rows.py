@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from fusion.cli.compare import compare, counts
+from fusion.compare.published import published
 from fusion.compare.rows import Entry, judged
-from fusion.compare.session import handwritten, is_measured
 from fusion.compare.table import as_csv
 from fusion.device import load
 from fusion.errors import FusionError
@@ -41,12 +41,17 @@ def test_counts_are_read() -> None:
 
 
 def test_handwritten_variants_are_near_their_measured_times() -> None:
-    assert all(handwritten(n, load()) == pytest.approx(us, rel=0.15) for n, us in {9: 6152, 6: 5020, 5: 5832, 4: 5556, 2: 5127}.items())
+    known = published("gqa_sink_bwd")
+    assert known and {n: v.us for n, v in known.variants.items()} == {9: 6152, 6: 5020, 5: 5832, 4: 5556, 2: 5127}
+    predicted = {n: v.predicted_us(load()) for n, v in known.variants.items()}
+    assert all(predicted[n] == pytest.approx(v.us, rel=0.15) for n, v in known.variants.items())
+    assert sorted(predicted, key=lambda n: predicted[n]) == [6, 2, 4, 5, 9]
 
 
 def test_the_measured_shape_is_recognized() -> None:
-    assert is_measured(gqa_sink_bwd(window=128))
-    assert not is_measured(gqa_sink_bwd(window=256)) and not is_measured(gqa_sink_bwd(window=128, seq_len=2048))
+    known = published("gqa_sink_bwd")
+    assert known and known.is_shape_of(gqa_sink_bwd(window=128)) and published("gemm") is None
+    assert not known.is_shape_of(gqa_sink_bwd(window=256)) and not known.is_shape_of(gqa_sink_bwd(window=128, seq_len=2048))
 
 
 def test_fast_compare_prints_json_only() -> None:
