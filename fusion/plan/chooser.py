@@ -27,6 +27,12 @@ class Offer:
     def fits(self) -> bool:
         return fits(self.option, self.limits)
 
+    @cached_property
+    def otherwise(self) -> Offer | None:
+        """What to take if this does not fit."""
+        other = self.option.otherwise()
+        return Offer(other, self.limits) if other else None
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -76,9 +82,15 @@ class Chooser:
 
     def confirm(self, atoms: AtomSet) -> bool:
         """Whether the cheapest choice fits the memories; if not, it is struck out."""
-        if self.choices[atoms][0].offer.fits:
+        choices = self.choices[atoms]
+        if choices[0].offer.fits:
             return True
-        del self.choices[atoms][0]
+        struck = choices.pop(0)
+        other = struck.offer.otherwise
+        if other:
+            extra = struck.us - struck.offer.option.cost.us
+            choices.append(Choice(other, struck.host, other.option.cost.us + extra))
+            choices.sort(key=_order)
         return False
 
     @property
@@ -91,17 +103,11 @@ class Chooser:
         """Atoms with a stage that the tile sizes do not suit, in whatever kernel."""
         return frozenset(a for a, stages in self.atoms.stages.items() if not all(sized(self.tiling, s, self.limits) for s in stages))
 
-    @cached_property
-    def holds(self) -> bool:
-        """Whether every atom that may be a kernel by itself fits the memories as one: with more stages it would need more."""
-        alone = (frozenset({a}) for a in self.atoms.stages if a not in self.atoms.movable)
-        return all(self._offers(one) == [] or any(o.fits for o in self._offers(one)) for one in alone)
-
     def _choices(self, atoms: AtomSet) -> list[Choice]:
         found: list[Choice] = []
         for rest, host, extra in self.atoms.splits(atoms):
             found += [Choice(o, host, o.option.cost.us + extra) for o in self._offers(rest)]
-        return sorted(found, key=lambda c: (c.us, len(c.host)))
+        return sorted(found, key=_order)
 
     def _offers(self, atoms: AtomSet) -> list[Offer]:
         found = self.offers.get(atoms)
@@ -142,6 +148,10 @@ class Chooser:
             ways = self.shared.prefilter.legal_so_far(atoms)
             known = self.shared.structures[atoms] = legal_structures(self.tiling, self.atoms.stages_of(atoms), ways)
         return known
+
+
+def _order(choice: Choice) -> tuple[float, int]:
+    return choice.us, len(choice.host)
 
 
 def choosers(graph: StageGraph, atoms: Atoms, limits: Limits) -> Iterator[Chooser]:

@@ -97,10 +97,7 @@ class Planner:
                 exact = all(c.exact for c in contenders)
                 return {t: [self._planned(c.chooser, p, exact) for c, p in pairs] for t, pairs in best.items()}
             for c in struck:
-                if c.chooser.holds:
-                    c.look(targets, keep)
-                else:
-                    c.best = {}
+                c.look(targets, keep)
 
     def _contender(self, chooser: Chooser) -> Contender:
         key = id(chooser.shared)

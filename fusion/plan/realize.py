@@ -33,11 +33,16 @@ from fusion.rules import memory
 
 @dataclass(frozen=True)
 class Realized:
-    """A legal kernel with its estimated cost."""
+    """A legal kernel with its estimated cost; `plain` is the same with one block a task, for a persistent one that does not fit."""
 
     kernel: Kernel
     structure: Structure
     cost: KernelCost
+    plain: Kernel | None = None
+
+    def otherwise(self) -> Realized | None:
+        """The kernel to take if this one does not fit."""
+        return Realized(self.plain, self.structure, estimate(self.structure, self.plain)) if self.plain else None
 
 
 def assignments(tiling: Tiling, stages: tuple[str, ...]) -> list[Assignment]:
@@ -137,9 +142,10 @@ def options(structures: Iterable[Structure], limits: Limits, name: str = "kernel
         if any(True for _ in masked_tiles_are_skipped(structure, made.kernel, limits)):
             continue
         tasks = math.prod(structure.tiling.trips(d) for d in structure.grid)
-        # starting a block for every task costs more than a loop over tasks
-        kernel = made.lasting if made.lasting and tasks > limits.cube_cores else made.kernel
-        found.append(Realized(kernel, structure, estimate(structure, kernel)))
+        if made.lasting and tasks > limits.cube_cores:  # starting a block for every task costs more than a loop over tasks
+            found.append(Realized(made.lasting, structure, estimate(structure, made.lasting), made.kernel))
+        else:
+            found.append(Realized(made.kernel, structure, estimate(structure, made.kernel)))
     return sorted(found, key=lambda r: (r.cost.us, r.kernel.persistent, r.kernel.grid, r.kernel.loops))
 
 
@@ -166,7 +172,9 @@ def realize(tiling: Tiling, stages: tuple[str, ...], limits: Limits, name: str =
     """The cheapest kernel that also fits the memories; None if there is none (`why_not` tells why)."""
     if not all(sized(tiling, s, limits) for s in stages):
         return None
-    found = next((o for o in options(legal_structures(tiling, stages), limits, name) if fits(o, limits)), None)
+    first = options(legal_structures(tiling, stages), limits, name)
+    every = sorted([*first, *(o for f in first if (o := f.otherwise()))], key=lambda o: o.cost.us)
+    found = next((o for o in every if fits(o, limits)), None)
     return replace(found, kernel=placed(found.structure, found.kernel)) if found else None
 
 
@@ -182,6 +190,7 @@ def why_not(tiling: Tiling, stages: tuple[str, ...], limits: Limits) -> list[Ref
     return min(tried, key=distance, default=[])
 
 
-def distance(refusals: list[Refusal]) -> tuple[bool, int]:
-    """How far stages are from a kernel: nearest are those that only need other sizes."""
-    return bool(refusals) and refusals[0].rule not in ("memory-fits", "cube-tiles-fit"), len(refusals)
+def distance(refusals: list[Refusal]) -> tuple[bool, bool, int]:
+    """How far stages are from a kernel: nearest are those that only need other sizes, farthest those whose scan is no loop."""
+    rules = [r.rule for r in refusals]
+    return bool(rules) and rules[0] not in ("memory-fits", "cube-tiles-fit"), "scan-is-the-loop" in rules, len(rules)

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fusion.errors import FusionError
+from fusion.graph import StageGraph
 from fusion.plan.realize import distance, why_not
-from fusion.plan.tiling import Tiling, tilings
+from fusion.plan.tiling import Tiling, tilings, whole_dims
 from fusion.plan.types import Kernel, Refusal
 from fusion.words import count, either
 
@@ -27,8 +28,13 @@ def impossible(planner: Planner, target: int) -> FusionError:
     if target > most:
         what = f"the operator has {count(most, 'stage')} that can be apart"
         return FusionError(f"--target {target}: {what}", where=planner.graph.name, remedy=_near(works, target))
-    reason = _no_count(planner) if not works else _too_few(planner, works[0]) if target < works[0] else _too_many(planner)
-    return FusionError(f"--target {target} is impossible: {reason}", where=planner.graph.name, remedy=_near(works, target))
+    remedy = _near(works, target)
+    if not works:
+        reason, mended = _no_count(planner)
+        remedy += f"; {mended}" if mended else ""
+    else:
+        reason = _too_few(planner, works[0]) if target < works[0] else _too_many(planner)
+    return FusionError(f"--target {target} is impossible: {reason}", where=planner.graph.name, remedy=remedy)
 
 
 def _near(works: list[int], target: int) -> str:
@@ -68,17 +74,30 @@ def _too_many(planner: Planner) -> str:
     return "some stages have to share a kernel"
 
 
-def _no_count(planner: Planner) -> str:
-    """The rule that a stage breaks in whatever kernel; else one that it breaks alone, and what stands in the way of its neighbours."""
+def _no_count(planner: Planner) -> tuple[str, str]:
+    """The rule that a stage breaks in whatever kernel; else one that it breaks alone and with its neighbours. And what would mend it."""
     alone = {atom: refusals for atom, stages in planner.atoms.items() if (refusals := _refusals(planner, stages))}
-    for refusals in alone.values():
+    for atom, refusals in alone.items():
         if refusals[0].rule not in MENDED_BY_OTHERS:
-            return str(refusals[0])
+            return str(refusals[0]), _mended(planner.graph, planner.atoms[atom])
     for atom, refusals in alone.items():
         joined = [r for other in _neighbours(planner, atom) if (r := _refusals(planner, _stages(planner, (atom, other))))]
         best = min(joined, key=distance, default=[])
-        return f"{refusals[0]}" + (f"; together with its neighbours: {best[0]}" if best else "")
-    return "every stage can be a kernel, but no order of kernels holds all of them"
+        return f"{refusals[0]}" + (f"; together with its neighbours: {best[0]}" if best else ""), ""
+    return "every stage can be a kernel, but no order of kernels holds all of them", ""
+
+
+def _mended(graph: StageGraph, stages: tuple[str, ...]) -> str:
+    """What a stage that works twice on a long row can do: its tile must hold the row."""
+    for dim, value in whole_dims(graph).items():
+        stage = graph.producer(value) or ""
+        if stage in stages:
+            hints, size = graph.dim(dim).tiles, graph.dim(dim).size
+            if hints and max(hints) < size:
+                return f"leave out tiles={hints} of dim {dim}: stage {stage} needs all of {dim} in one tile, for {value}"
+            needs = f"stage {stage} needs all of {dim} in one tile, for {value}"
+            return f"{needs}: read {value} in a stage of its own, or make it a state of a scan"
+    return ""
 
 
 def _neighbours(planner: Planner, atom: str) -> list[str]:

@@ -21,6 +21,7 @@ CUBE_TILES = (64, 128)
 VECTOR_TILES = (16, 32, 64, 128)
 LONG_ROW = 512  # rows longer than this may come a few at a time
 FEW_ROWS = (1, 2, 8)
+FEW_CUBE_ROWS = (16, 32)  # the same for a dim of a contraction
 FULL_CUBE = 512  # a dim of a contraction up to this size may be one tile
 WHOLE_ROW = 4096  # a row of Vector work up to this size is one tile: rows are what blocks share
 FULL_VECTOR = 16384  # the same where no contraction has it
@@ -67,6 +68,24 @@ def fractal(graph: StageGraph, dim: str) -> int:
     return 2 * FRACTAL if any(v.dtype == "int8" and dim in v.dims for v in graph.values) else FRACTAL
 
 
+@cache
+def whole_dims(graph: StageGraph) -> dict[str, str]:
+    """Dims that must be one tile, with the sum that says so: a stage reduces over the dim and works on it with the result.
+
+    A tile of such a dim that is smaller than the dim suits no kernel: the result is complete only after all tiles have been visited.
+    """
+    found: dict[str, str] = {}
+    for stage in (s for s in graph.stages if s.unit == "vector"):
+        for i, op in enumerate(stage.body):
+            over = [d for d in op.over if d != stage.scan] if OPS[op.fn].form == "reduce" else []
+            late = {op.out}
+            for reader in stage.body[i + 1 :] if over else ():
+                if late.intersection(reader.reads):
+                    late.add(reader.out)
+                    found.update({d: op.out for d in over if d in graph.op_dims(reader) and d not in found})
+    return found
+
+
 def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
     """Tile sizes that the planner may choose for a dim."""
     d = graph.dim(dim)
@@ -76,13 +95,16 @@ def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
     full = round_up(d.size, REPEAT if repeats else fractal(graph, dim))
     if d.tiles:
         return tuple(sorted({min(t, full) for t in d.tiles}))
+    if dim in whole_dims(graph):
+        return (full,)
     limit = FULL_CUBE if cube else FULL_VECTOR
     if cube and full <= 256:
-        return (*(t for t in CUBE_TILES if t < full and (t == 128 or not _contracted(graph, dim))), full)
+        sizes = {t for t in CUBE_TILES if t < full and (t == 128 or not _contracted(graph, dim))}
+        return tuple(sorted(sizes | {full} | _few_rows(graph, dim, cube, full)))
     if not cube and full <= WHOLE_ROW and not _meets_later(graph, dim):
         return (full,)
     sizes = {t for t in (CUBE_TILES if cube else VECTOR_TILES) if t < full}
-    return tuple(sorted(sizes | ({full} if full <= limit else set()) | _few_rows(graph, dim, cube)))
+    return tuple(sorted(sizes | ({full} if full <= limit else set()) | _few_rows(graph, dim, cube, full)))
 
 
 def _contracted(graph: StageGraph, dim: str) -> bool:
@@ -96,10 +118,14 @@ def _meets_later(graph: StageGraph, dim: str) -> set[str]:
     return together & set(names[names.index(dim) + 1 :])
 
 
-def _few_rows(graph: StageGraph, dim: str, cube: bool) -> set[int]:
-    """Small tiles for a dim of Vector work that meets long rows of another one."""
-    long = any(graph.dim(d).size > LONG_ROW for d in _meets_later(graph, dim))
-    return {t for t in FEW_ROWS if t < graph.dim(dim).size} | {1} if long and not cube else set()
+def _few_rows(graph: StageGraph, dim: str, cube: bool, full: int) -> set[int]:
+    """Small tiles for a dim that meets long rows: of Vector work, or in a product with a dim that must be whole."""
+    if not cube:
+        long = any(graph.dim(d).size > LONG_ROW for d in _meets_later(graph, dim))
+        return {t for t in FEW_ROWS if t < full} | {1} if long else set()
+    met = {d for s in graph.stages if dim in graph.stage_dims(s.name) for d in graph.stage_dims(s.name)}
+    long = any(graph.dim(d).size > CUBE_TILES[-1] for d in met.intersection(whole_dims(graph)) - {dim})
+    return {t for t in FEW_CUBE_ROWS if t < full and t % fractal(graph, dim) == 0} if long else set()
 
 
 @cache

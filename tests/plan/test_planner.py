@@ -12,18 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fusion.errors import FusionError
-from fusion.graph import Graph, StageGraph, contract, where
+from fusion.graph import Graph, StageGraph, cast, contract, rsqrt, total, where
 from fusion.plan.atoms import Atoms
 from fusion.plan.device import Limits
 from fusion.plan.planner import Planner
 from fusion.plan.realize import assignments, realize
 from fusion.plan.rules import PAIR_RULES, SET_RULES
 from fusion.plan.structure import Structure
-from fusion.plan.tiling import FRACTAL, Tiling, tilings
+from fusion.plan.tiling import FRACTAL, Tiling, tilings, whole_dims
+from tests.plan import variants
 from tests.plan.test_search import contracted, set_partitions
 from tests.strategies import stage_graphs
 
-SMALL = Limits(ub=24_000, l1=60_000, l0c=12_000, cube_cores=2)
+SMALL = Limits(ub=24_000, l1=60_000, l0c=12_000)
 """So little that sizes decide: a tile of 64 x 64 floats takes 16,384 bytes."""
 
 
@@ -122,3 +123,57 @@ def test_a_stage_that_cannot_be_alone_is_planned_with_its_neighbour() -> None:
     assert [k.stages for k in planner.plan(1)[0].plan.kernels] == [("compare", "choose")]
     with pytest.raises(FusionError, match=r"compare: c = lt would be stored.*\(rule masks-stay-in-ub\), if compare is a kernel of its own"):
         planner.plan(2)
+
+
+def normalised(rows: int, k: int, tiles: tuple[int, ...] = (), apart: bool = False) -> StageGraph:
+    """Y = rms_norm(X) W; with `apart` the sum of squares is a stage of its own."""
+    g = Graph("normalised")
+    g.dim("m", rows)
+    g.dim("k", k, tiles=tiles)
+    g.dim("n", 256)
+    X, W = g.input("X", "m k", "float16"), g.input("W", "k n", "float16")
+    with g.vector("squares" if apart else "norm"):
+        x = g.let("x", cast(X, "float32"))
+        r = g.let("r", total(x * x, over="k"))
+        if not apart:
+            h = g.let("h", cast(x * rsqrt(r), "float16"))
+    if apart:
+        with g.vector("norm"):
+            h = g.let("h", cast(cast(X, "float32") * rsqrt(r), "float16"))
+    with g.cube("product"):
+        y = g.let("y", contract(h, W, over="k"))
+    g.output(y)
+    return g.build()
+
+
+@pytest.mark.parametrize(("k", "padded"), [(300, 304), (512, 512), (1000, 1008), (1536, 1536)])
+def test_a_row_that_is_read_twice_is_one_tile(k: int, padded: int) -> None:
+    """The sum over a row is complete only when all of it has been seen: no smaller tile suits, so that none is tried."""
+    graph = normalised(512, k)
+    assert whole_dims(graph) == {"k": "r"}
+    for count, plans in Planner(graph).possible((1, 2), 1).items():
+        assert dict(plans[0].plan.tiles)["k"] == padded, count
+        assert dict(plans[0].plan.tiles)["m"] in (16, 32, 64), "few rows at once"
+
+
+def test_a_row_that_is_read_once_is_tiled() -> None:
+    graph = normalised(512, 4096, apart=True)
+    assert whole_dims(graph) == {}
+    assert dict(Planner(graph).plan(2)[0].plan.tiles)["k"] <= 128
+
+
+def test_a_scan_sums_its_own_steps() -> None:
+    assert whole_dims(variants.small()) == {}
+
+
+@pytest.mark.parametrize(
+    ("graph", "what", "remedy"),
+    [
+        (normalised(512, 8192), "stages norm: needs .* B of UB.*rule memory-fits", "read r in a stage of its own, or make it a state"),
+        (normalised(512, 1024, (128,)), "norm: r of stage norm is summed across blocks over k", r"leave out tiles=(128,) of dim k"),
+    ],
+)
+def test_what_stands_in_the_way_of_a_long_row(graph: StageGraph, what: str, remedy: str) -> None:
+    with pytest.raises(FusionError, match=what) as caught:
+        Planner(graph).plan(1)
+    assert remedy in (caught.value.remedy or "")
