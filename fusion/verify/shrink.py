@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fusion.errors import FusionError
 from fusion.graph import Operator, StageGraph
 from fusion.graph.ops import OPS
-from fusion.plan.tiling import matrix_dims
+from fusion.plan.tiling import matrix_dims, whole_dims
 
 BUDGET = 2e8  # multiply-accumulates that the simulator does in well under a second
 TILE = 64
@@ -82,11 +82,17 @@ def _rank(before: StageGraph, after: StageGraph, least: int) -> int | None:
 
 
 def _with_tail(operator: Operator[...], now: Parameters) -> Parameters:
-    """The same with one number made odd, a quarter larger, if that leaves a tail in a dim with several tiles."""
+    """The same with one number made odd, a quarter larger, if that leaves a tail in a dim with several tiles.
+
+    A dim that must be one tile gets a tail by half its size and one more: a longer row might not fit.
+    """
     before = operator.build(**now)
     for value, name in _integers(now, 2 * TILE):
         tried = now | {name: value + value // 4 + 1}
         graph = _build(operator, tried)
+        if graph and any(graph.dim(d).size > before.dim(d).size for d in whole_dims(before)):
+            tried = now | {name: value // 2 + 1}
+            graph = _build(operator, tried)
         changed = [d for d in before.dims if graph and graph.dim(d.name).size != d.size]
         if graph and changed and all(d.name in matrix_dims(before) and d.size > TILE for d in changed):
             return tried

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kernels
+from fusion.graph import Graph, StageGraph, cast, contract, operator, rsqrt, total
 from fusion.plan.tiling import matrix_dims
 from fusion.verify.shrink import BUDGET, TILE, small_parameters, work
 
@@ -27,3 +28,27 @@ def test_a_shape_that_is_small_enough_stays_as_it_is() -> None:
     operator = kernels.load("gqa_sink_bwd")
     given = {"heads": 2, "groups": 1, "seq_len": 96, "dim": 64}
     assert {k: v for k, v in small_parameters(operator, given).items() if k in given} == given
+
+
+@operator
+def normalised(rows: int = 1024, inner: int = 1024, cols: int = 512) -> StageGraph:
+    """Y = X / |X| W: a row of X is read twice, so that it must be one tile."""
+    g = Graph("normalised")
+    g.dim("m", rows)
+    g.dim("k", inner)
+    g.dim("n", cols)
+    X, W = g.input("X", "m k", "float16"), g.input("W", "k n", "float16")
+    with g.vector("norm"):
+        x = g.let("x", cast(X, "float32"))
+        h = g.let("h", cast(x * rsqrt(total(x * x, over="k")), "float16"))
+    with g.cube("product"):
+        y = g.let("y", contract(h, W, over="k"))
+    g.output(y)
+    return g.build()
+
+
+def test_a_row_that_must_be_one_tile_gets_no_longer() -> None:
+    """The row may just fit: the small shape has a tail along it, and fits too."""
+    small = small_parameters(normalised, {})
+    assert small["inner"] == 513
+    assert small["rows"] != 1024
