@@ -22,8 +22,8 @@ from kernels.attention_sink import gqa_sink_bwd
 
 def rank_correlation(a: list[float], b: list[float]) -> float:
     """Spearman's: the correlation of the ranks."""
-    ranks = [np.argsort(np.argsort(x)) for x in (a, b)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    first, second = (np.argsort(np.argsort(x)) for x in (a, b))
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def speed() -> None:

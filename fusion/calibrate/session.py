@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fusion.calibrate import measured, tables
+from fusion.calibrate import measured, own, tables
 from fusion.calibrate.fit import UNDETERMINED, Calibration, Progress, Row, fit
 from fusion.calibrate.microbench import benches
 from fusion.device import Device
@@ -25,6 +25,8 @@ def _outline(label: str) -> Outline:
         from fusion.calibrate.emitted import outlines
 
         return outlines()[label]
+    if own.is_own(label):
+        return own.outline_of(label)
     return measured.kernel(label)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fusion.calibrate.own import is_own
 from fusion.errors import FusionError, did_you_mean
 
 NAME = ("opname", "name", "kernelname", "op_name")
@@ -150,13 +151,15 @@ def only_known(rows: Sequence[Measured], labels: Sequence[str]) -> list[Measured
     """Rows whose launches all have a label. Raises FusionError if none has, naming what was found and what is known."""
     if not rows:
         raise FusionError("no row with a time", where="calibrate", remedy="every cell with a time is empty, N/A or 0: measure again")
-    good = [r for r in rows if all(k in labels for k in r.launches)]
+    good = [r for r in rows if all(k in labels or is_own(k) for k in r.launches)]
     if not good:
         names = sorted({k for r in rows for k in r.launches})
         shown = ", ".join(names[:8])
         raise FusionError(
             f"no launch has a known kernel: {shown}",
             where="calibrate",
-            remedy=did_you_mean(names[0], labels, "write --map NAME=LABEL with one of `fusion-plan calibrate --labels`"),
+            remedy=did_you_mean(
+                names[0], labels, "write --map NAME=LABEL with one of `fusion-plan calibrate --labels`, or --map NAME=path/to/kernel.py"
+            ),
         )
     return good

@@ -8,11 +8,18 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from fusion.check.program import Program, parse
-from fusion.toolchain import daemon, ensure
+from fusion.toolchain import KernelSource, daemon, ensure
 from fusion.toolchain.exchange import Exchange
 
 Json: TypeAlias = "dict[str, object]"
 
+DEVELOPER_MODE = {
+    "tl.ascend_auto_cv_combine": True,
+    "tl.ascend_auto_cross_core_sync": True,
+    "tl.ascend_auto_sync": True,
+    "tl.ascend_memory_planning": True,
+}
+"""What a prim_func is lowered with that no `@tilelang.jit` has configured."""
 FILE_SECONDS = 20.0
 """How long a file's own code may run."""
 HARD_SECONDS = 60.0
@@ -31,12 +38,16 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Factory:
-    """A `@tilelang.jit` function of the file; `required` are its parameters without default."""
+    """A `@tilelang.jit` function of the file; `required` are its parameters without default, `defaults` the values of the others."""
 
     name: str
     line: int
     required: tuple[str, ...]
-    optional: tuple[str, ...]
+    defaults: Mapping[str, object]
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        return tuple(self.defaults)
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,15 @@ class Instance:
     problem: Problem | None = None
     unread: str = ""
 
+    @property
+    def pass_configs(self) -> Mapping[str, bool]:
+        return DEVELOPER_MODE if self.configs is None else self.configs
+
+    def kernel_source(self) -> KernelSource:
+        """The prim_func as the file made it: saved, so that the file is not executed again."""
+        text = f"import tvm\n\nkernel = tvm.ir.load_json({self.tir!r})\n"
+        return KernelSource(self.factory, text, "kernel", pass_configs=self.pass_configs)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -76,9 +96,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Inspection:
+    """What a file makes; `skipped` counts the kernels of each factory that were too many to look at."""
+
     stopped: Stopped | None
     factories: tuple[Factory, ...]
     instances: tuple[Instance, ...]
+    skipped: Mapping[str, int] = field(default_factory=lambda: dict[str, int]())
 
 
 def inspect_files(requests: Sequence[Request], done: Callable[[int, Inspection], None]) -> None:
@@ -101,13 +124,15 @@ def read(result: Json) -> Inspection:
     stopped = cast("Mapping[str, object] | None", result["stopped"])
     reason = Stopped(str(stopped["kind"]), str(stopped["message"]), int(str(stopped["line"]))) if stopped else None
     factories = tuple(_factory(item) for item in cast("list[Json]", result["factories"]))
-    return Inspection(reason, factories, tuple(_instance(item) for item in cast("list[Json]", result["instances"])))
+    instances = tuple(_instance(item) for item in cast("list[Json]", result["instances"]))
+    return Inspection(reason, factories, instances, cast("Mapping[str, int]", result.get("skipped", {})))
 
 
 def _factory(item: Json) -> Factory:
     params = cast("list[Mapping[str, object]]", item["params"])
     required = tuple(str(p["name"]) for p in params if p["required"])
-    return Factory(str(item["name"]), int(str(item["line"])), required, tuple(str(p["name"]) for p in params if not p["required"]))
+    defaults = {str(p["name"]): p["default"] for p in params if not p["required"]}
+    return Factory(str(item["name"]), int(str(item["line"])), required, defaults)
 
 
 def _indices(value: object) -> tuple[int, ...]:
