@@ -8,22 +8,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fusion.check import dynamic, reference
-from fusion.check.facts import Facts, collect
-from fusion.check.inputs import size_sets
-from fusion.check.inspection import Inspection, Instance, Request, Stopped, inspect_files
+from fusion.check import dynamic, reference, shrink
+from fusion.check.facts import Facts, called_function, collect
+from fusion.check.inputs import known_sizes, size_sets
+from fusion.check.inspection import Inspection, Instance, Request, inspect_files
+from fusion.check.reference import has_comparison
 from fusion.check.report import FileReport, Finding, Report, Verdict, unjudged, worst
 from fusion.check.static import static_findings
+from fusion.check.unbuilt import (
+    arguments_of,
+    check_names,
+    hint,
+    odd_arguments,
+    open_names,
+    skipped,
+    unbuilt,
+    without_kernel,
+    wrong_argument,
+)
 from fusion.errors import FusionError
-from fusion.toolchain import KernelSource, Lowered, LowerError, daemon, lower
+from fusion.toolchain import Lowered, LowerError, daemon, lower
 
-DEVELOPER_MODE = {
-    "tl.ascend_auto_cv_combine": True,
-    "tl.ascend_auto_cross_core_sync": True,
-    "tl.ascend_auto_sync": True,
-    "tl.ascend_memory_planning": True,
-}
-"""What a prim_func is lowered with that no `@tilelang.jit` has configured."""
 COMBINE = re.compile(r"TL_ASCEND_AUTO_CV_COMBINE|tl\.ascend_auto_cv_combine")
 CROSS_SYNC = re.compile(r"TL_ASCEND_AUTO_CV_SYNC|tl\.ascend_auto_cross_core_sync")
 
@@ -54,12 +59,14 @@ class Source:
 
 @dataclass(frozen=True)
 class _Case:
-    """One kernel on its way."""
+    """One kernel on its way; `odd` are arguments of the command line that have another type than their defaults."""
 
     source: Source
     instance: Instance
     facts: Facts
     static: tuple[Finding, ...]
+    odd: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -79,14 +86,12 @@ def check_sources(sources: Sequence[Source], options: Options, progress: Progres
     say = progress or _silent
     reports: dict[int, list[Report]] = {index: [] for index in range(len(sources))}
     cases: list[tuple[int, _Case]] = []
-
-    def inspected(index: int, found: Inspection) -> None:
-        say(f"read {sources[index].path.name}")
-        reports[index] += _without_kernel(sources[index], found, options)
-        cases.extend((index, case) for case in _cases(sources[index], found))
-        reports[index] += _unbuilt(sources[index], found)
-
-    inspect_files([Request(s.path, s.text, options.kernel, options.args) for s in sources], inspected)
+    for index, found in enumerate(_inspected(sources, options, say)):
+        reports[index] += without_kernel(sources[index].path, found, options.kernel)
+        reports[index] += unbuilt(sources[index].path, found, options.args)
+        cases.extend((index, case) for case in _cases(sources[index], found, options))
+    cases = _small(cases, options) if options.run else cases
+    open_names((known_sizes(case.facts.program) for _, case in cases), options.shape if cases else ())
     for index, report in _judge(cases, options, say):
         reports[index].append(report)
     return [FileReport(source.path, source.text, tuple(reports[index])) for index, source in enumerate(sources)]
@@ -99,64 +104,46 @@ def _silent(_what: str) -> None:
 # ---- what a file makes
 
 
-def _without_kernel(source: Source, found: Inspection, options: Options) -> list[Report]:
-    """Why there is nothing to check in a file."""
-    if found.instances:
-        return []
-    if found.stopped:
-        return [_stopped(source.path, found.stopped)]
-    what = f"no kernel called {options.kernel!r}" if options.kernel else "no kernel"
-    names = ", ".join(f.name for f in found.factories)
-    remedy = f"it has {names}" if names else "a kernel is a function with @tilelang.jit or @T.prim_func"
-    return [unjudged(source.path, options.kernel, "no-kernel", 1, f"{what} in this file", remedy)]
+def _inspected(sources: Sequence[Source], options: Options, say: Progress) -> list[Inspection]:
+    """What every file makes. Raises FusionError for a kernel or a parameter that none of them has."""
+    found: dict[int, Inspection] = {}
+
+    def done(index: int, inspection: Inspection) -> None:
+        say(f"read {sources[index].path.name}")
+        found[index] = inspection
+
+    inspect_files([Request(s.path, s.text, options.kernel, options.args) for s in sources], done)
+    inspections = [found[index] for index in range(len(sources))]
+    check_names(inspections, options.kernel, options.args)
+    return inspections
 
 
-STOPPED = {
-    "syntax": ("syntax-error", "not Python: ", "correct the line"),
-    "time": (
-        "import-timeout",
-        "executing the file does not end: ",
-        "put what is not a kernel under `if __name__ == '__main__'`, or end it",
-    ),
-    "memory": ("import-memory", "executing the file: ", "do not allocate at import; only the kernels are needed"),
-    "exception": (
-        "import-error",
-        "executing the file fails: ",
-        "correct it, or put what is not a kernel under `if __name__ == '__main__'`",
-    ),
-}
-
-
-def _stopped(path: Path, stopped: Stopped) -> Report:
-    rule, head, remedy = STOPPED.get(stopped.kind, STOPPED["exception"])
-    return unjudged(path, "", rule, stopped.line, head + stopped.message, remedy)
-
-
-def _unbuilt(source: Source, found: Inspection) -> Iterator[Report]:
-    for instance in found.instances:
-        if instance.problem is None and instance.program is not None:
-            continue
-        if instance.problem is None:
-            message = f"its TIR has a node that is not read here: {instance.unread}"
-            yield unjudged(source.path, instance.factory, "not-read", instance.line, message, "report it")
-        elif instance.problem.kind == "arguments":
-            problem = instance.problem
-            remedy = "give it with --args NAME=VALUE"
-            yield unjudged(
-                source.path, instance.factory, "missing-arguments", problem.line, f"{instance.factory} {problem.message}", remedy
-            )
-        else:
-            finding = Finding("frontend", instance.problem.line, instance.problem.message, "correct the statement", verdict="refused")
-            yield Report(source.path, instance.factory, "refused", (finding,), args=_args(instance))
-
-
-def _cases(source: Source, found: Inspection) -> Iterator[_Case]:
+def _cases(source: Source, found: Inspection, options: Options) -> Iterator[_Case]:
     for instance in found.instances:
         if instance.program is not None and instance.problem is None:
-            facts = collect(instance.program)
-            configs = DEVELOPER_MODE if instance.configs is None else instance.configs
-            findings = tuple(_placed(finding, source.text) for finding in static_findings(facts, configs))
-            yield _Case(source, instance, facts, findings)
+            left_out = skipped(found, instance.factory)
+            yield _case(source, instance, odd_arguments(found, instance, options.args), (left_out,) if left_out else ())
+
+
+def _case(source: Source, instance: Instance, odd: tuple[str, ...], notes: tuple[str, ...]) -> _Case:
+    assert instance.program is not None
+    facts = collect(instance.program)
+    findings = tuple(_placed(finding, source.text) for finding in static_findings(facts, instance.pass_configs))
+    return _Case(source, instance, facts, findings, odd, notes)
+
+
+def _small(cases: list[tuple[int, _Case]], options: Options) -> list[tuple[int, _Case]]:
+    """The cases, with smaller arguments where their own would take long; those that the file compares itself keep theirs."""
+    own = [(at, shrink.smaller(c.facts, c.instance, options.args)) for at, (_, c) in enumerate(cases) if not has_comparison(c.source.text)]
+    chosen = [(at, sizes) for at, sizes in own if sizes]
+    requests = [(Request(cases[at][1].source.path, cases[at][1].source.text), cases[at][1].instance, sizes) for at, sizes in chosen]
+    result = list(cases)
+    for (at, sizes), instance in zip(chosen, shrink.shrunk(requests), strict=True):
+        index, case = cases[at]
+        if instance is not None:
+            said = shrink.note(case.instance, sizes)
+            result[at] = index, _case(case.source, replace(instance, line=case.instance.line), case.odd, (*case.notes, said))
+    return result
 
 
 def _placed(finding: Finding, text: str) -> Finding:
@@ -168,17 +155,13 @@ def _placed(finding: Finding, text: str) -> Finding:
     return replace(finding, line=found[0] if found else 1)
 
 
-def _args(instance: Instance) -> str:
-    return ", ".join(f"{name}={value}" for name, value in instance.args.items())
-
-
 # ---- lowering and running
 
 
 def _judge(cases: Sequence[tuple[int, _Case]], options: Options, say: Progress) -> Iterator[tuple[int, Report]]:
     if not cases:
         return
-    results = lower([_kernel_source(case) for _, case in cases], progress=lambda text, _done, _total: say(text))
+    results = lower([case.instance.kernel_source() for _, case in cases], progress=lambda text, _done, _total: say(text))
     with ThreadPoolExecutor(max_workers=daemon.slots()) as pool:
         futures = [pool.submit(_report, case, result, options, say) for (_, case), result in zip(cases, results, strict=True)]
         reports = [future.result() for future in futures]
@@ -195,7 +178,7 @@ def _own_comparison(
 ) -> reference.Compared | None:
     """What the comparison of one file says of its kernels; only for kernels that run at all."""
     source = cases[mine[0]][1].source
-    if not reference.has_comparison(source.text) or any(reports[i].verdict not in ("clean", "wrong", "race") for i in mine):
+    if not has_comparison(source.text) or any(reports[i].verdict not in ("clean", "wrong", "race") for i in mine):
         return None
     say(f"comparing {source.path.name}")
     return reference.compare(
@@ -214,22 +197,27 @@ def _add(reports: list[Report], mine: Sequence[int], compared: reference.Compare
             reports[mine[position]] = replace(report, notes=(*report.notes, compared.note))
 
 
-def _kernel_source(case: _Case) -> KernelSource:
-    """The prim_func as the file made it: saved, so that the file is not executed again."""
-    text = f"import tvm\n\nkernel = tvm.ir.load_json({case.instance.tir!r})\n"
-    configs = DEVELOPER_MODE if case.instance.configs is None else case.instance.configs
-    return KernelSource(case.instance.factory, text, "kernel", pass_configs=configs)
-
-
 def _report(case: _Case, lowered: Lowered, options: Options, say: Progress) -> Report:
-    base = Report(case.source.path, case.instance.factory, "clean", case.static, args=_args(case.instance))
+    base = Report(
+        case.source.path,
+        case.instance.factory,
+        "clean",
+        case.static,
+        args=arguments_of(case.instance),
+        notes=case.notes,
+    )
     if lowered.error is not None and lowered.error.kind in ("unavailable", "timeout"):
         error = lowered.error
         return unjudged(base.file, base.kernel, f"compiler-{error.kind}", case.instance.line, error.message, error.details)
+    if lowered.error is not None and case.odd:
+        return wrong_argument(base.file, base.kernel, case.instance.line, case.odd, lowered.error.message)
     if case.refused:
         return _refused(base, lowered)
     if lowered.error is not None:
         return replace(base, verdict="refused", findings=(*case.static, _compiler_finding(case, lowered.error)))
+    lost = _without_code(case, lowered)
+    if lost:
+        return replace(base, verdict="refused", findings=(*case.static, *lost))
     if not options.run:
         return _foretold(base)
     say(f"running {base.kernel}")
@@ -238,36 +226,48 @@ def _report(case: _Case, lowered: Lowered, options: Options, say: Progress) -> R
 
 def _refused(base: Report, lowered: Lowered) -> Report:
     notes = (f"the compiler: {lowered.error.message}",) if lowered.error else ("the compiler accepts it without a word",)
-    return replace(base, verdict="refused", notes=notes)
+    return replace(base, verdict="refused", notes=(*base.notes, *notes))
+
+
+def _without_code(case: _Case, lowered: Lowered) -> tuple[Finding, ...]:
+    """Calls of functions of the template library that the compiler drops without a word."""
+    found: list[Finding] = []
+    for touch in case.facts.touches:
+        name = called_function(touch)
+        if name and not re.search(rf"\b{re.escape(name)}\b", lowered.ascendc or ""):
+            why = "the compiler accepts the statement and writes nothing for it: its result is never made"
+            remedy = f"use another operation: T.tile.{name}_experiment if there is one"
+            found.append(Finding("no-code", touch.line, f"{name} is not in the generated code", remedy, why, "refused"))
+    return tuple(found)
 
 
 def _compiler_finding(case: _Case, error: LowerError) -> Finding:
     named = [b for b in case.facts.locals.values() if re.search(rf"\b{re.escape(b.name)}\b", error.message)]
     line = named[0].line if named else case.instance.line
     step = f" in {error.pass_name}" if error.pass_name and error.pass_name not in error.message else ""
-    remedy = "the findings above may be the cause" if case.static else "no rule explains it: simplify the kernel until it compiles"
+    known = hint(f"{error.message} {error.pass_name}", "the message names the limit, or simplify the kernel until it compiles")
+    remedy = "the findings above may be the cause" if case.static else known
     return Finding(f"compiler-{error.kind}", line, error.message + step, remedy, "the compiler does not get through the kernel", "refused")
 
 
 def _foretold(base: Report) -> Report:
     found: list[Verdict] = [finding.verdict for finding in base.errors]
-    return replace(base, verdict=worst(found), notes=("not run: the verdict is the static rules' alone",))
+    return replace(base, verdict=worst(found), notes=(*base.notes, "not run: the verdict is the static rules' alone"))
 
 
 def _dynamic(base: Report, case: _Case, lowered: Lowered, options: Options) -> Report:
-    try:
-        sets = size_sets(case.facts.program, options.shape)
-    except FusionError as problem:
-        return unjudged(base.file, base.kernel, "shape", case.instance.line, problem.what, problem.remedy)
-    outcome = dynamic.run(case.facts, case.instance, lowered, sets, options.time)
+    outcome = dynamic.run(case.facts, case.instance, lowered, size_sets(case.facts.program, options.shape), options.time)
     if outcome.problem is not None:
-        finding = Finding(
-            "not-run", case.instance.line, str(outcome.problem).replace("\n", "; "), "the static findings stand", verdict="error"
+        problem = outcome.problem
+        finding = Finding("not-run", case.instance.line, problem.what, problem.remedy or "the static findings stand", verdict="error")
+        return replace(
+            base, verdict="error", findings=(*base.findings, *outcome.findings, finding), notes=(*base.notes, *outcome.notes), judged=False
         )
-        return replace(base, verdict="error", findings=(*base.findings, *outcome.findings, finding), notes=outcome.notes, judged=False)
     seen = {outcome.verdict, *(finding.verdict for finding in outcome.findings)}
     static = tuple(f if f.verdict in seen else _not_seen(f) for f in case.static)
-    return replace(base, verdict=outcome.verdict, findings=(*static, *outcome.findings), notes=outcome.notes, time=outcome.time)
+    return replace(
+        base, verdict=outcome.verdict, findings=(*static, *outcome.findings), notes=(*base.notes, *outcome.notes), time=outcome.time
+    )
 
 
 def _not_seen(finding: Finding) -> Finding:

@@ -20,6 +20,7 @@ from fusion.check.report import Finding, Place, Timing, Verdict, worst
 from fusion.errors import FusionError
 from fusion.precision import compare
 from fusion.simulator import Buffer, KernelRun, run_kernel
+from fusion.simulator.build import NOT_COMPILED
 from fusion.toolchain import Lowered
 
 RUN_SECONDS = 60.0
@@ -67,10 +68,21 @@ def run(facts: Facts, instance: Instance, lowered: Lowered, size_sets: Sequence[
         for sizes in size_sets:
             _run_once(facts, instance, lowered, sizes, found)
     except FusionError as problem:
+        if problem.remedy == NOT_COMPILED:
+            return Outcome("refused", (*found.findings.values(), _not_compiled(facts, lowered, problem.what)), tuple(found.notes))
         return Outcome("error", tuple(found.findings.values()), tuple(found.notes), ran=False, problem=problem)
     verdict = worst(found.verdicts)
     time = _time(facts, instance, lowered, size_sets[0], found) if timed and verdict in ("clean", "wrong") else None
     return Outcome(verdict, tuple(found.findings.values())[:MOST_FINDINGS], tuple(dict.fromkeys(found.notes)), time=time)
+
+
+def _not_compiled(facts: Facts, lowered: Lowered, message: str) -> Finding:
+    """The compiler's C++ is not C++: an error of the compiler's, at the statement that it comes from."""
+    line = GENERATED_LINE.search(message)
+    place = Places(facts, lowered.ascendc or "").line(int(line[1])) if line else 0
+    why = "the compiler takes the kernel and writes code that no C++ compiler takes"
+    remedy = "write the statement another way: one operation in a T.Parallel, or T.tile operations on the whole tile"
+    return Finding("generated-code", place, f"the generated code does not compile: {message}", remedy, why, "refused")
 
 
 def _time(facts: Facts, instance: Instance, lowered: Lowered, sizes: Sizes, found: _Collected) -> Timing | None:
@@ -87,6 +99,7 @@ def _run_once(facts: Facts, instance: Instance, lowered: Lowered, sizes: Sizes, 
     made = arguments(facts, instance, sizes)
     code = lowered.ascendc or ""
     run = run_kernel(code, facts.program.name, _buffers(lowered, made), dict(sizes), timeout=RUN_SECONDS)
+    _refuse_unended(run)
     places = Places(facts, code)
     title = ", ".join(f"{name}={size}" for name, size in sizes.items())
     for finding in run.errors:
@@ -96,6 +109,12 @@ def _run_once(facts: Facts, instance: Instance, lowered: Lowered, sizes: Sizes, 
     found.verdicts.append(simulator.verdict(run.findings, passed))
     for finding in wrong or ():
         found.add(finding)
+
+
+def _refuse_unended(run: KernelRun) -> None:
+    for finding in run.errors:
+        if finding.kind == "crash" and "did not end within" in finding.message:
+            raise FusionError(f"the simulated run {finding.message}", remedy="give it smaller sizes with --args or --shape")
 
 
 def _buffers(lowered: Lowered, made: Sequence[Argument]) -> list[Buffer]:

@@ -157,6 +157,12 @@ def _arithmetic(op: str, x: int, y: int) -> int | None:
             return None
 
 
+def called_function(touch: Touch) -> str:
+    """The function of the template library that a statement calls by its name; "" for all that the compiler knows itself."""
+    first = touch.call.args[0] if touch.call is not None and touch.op == "call_extern" and touch.call.args else None
+    return first.value.split("<")[0].split("::")[-1] if isinstance(first, p.Text) else ""
+
+
 def collect(program: Program) -> Facts:
     """The facts of a program."""
     memories = _memories(program)

@@ -38,17 +38,18 @@ class Argument:
     data: Array | None
 
 
+def known_sizes(program: p.Program) -> tuple[str, ...]:
+    """The sizes and scalars that a kernel leaves open."""
+    return tuple(dict.fromkeys((*program.open_sizes(), *(s.name for s in program.scalars()))))
+
+
 def size_sets(program: p.Program, given: Sizes) -> tuple[dict[str, int], ...]:
-    """The open sizes of each run; a kernel without any is run once. Refuses names that the kernel does not have."""
-    open_sizes = [name for name in program.open_sizes() if name not in {s.name for s in program.scalars()}]
-    known = [*open_sizes, *(s.name for s in program.scalars())]
-    for name in given:
-        if name not in known:
-            raise FusionError(f"no open size {name!r}", where=program.name, remedy="open: " + (", ".join(known) or "none"))
-    free = [name for name in open_sizes if name not in given]
+    """The open sizes of each run; a kernel without any is run once. Names that the kernel does not have are another kernel's."""
     scalars = {s.name: given.get(s.name, SCALAR) for s in program.scalars()}
+    own = {name: size for name, size in given.items() if name in known_sizes(program)}
+    free = [name for name in program.open_sizes() if name not in own and name not in scalars]
     runs = RUNS if free else RUNS[:1]
-    return tuple({**scalars, **given, **{name: run[i % len(run)] for i, name in enumerate(free)}} for run in runs)
+    return tuple({**scalars, **own, **{name: run[i % len(run)] for i, name in enumerate(free)}} for run in runs)
 
 
 def uses(facts: Facts, instance: Instance) -> dict[str, Use]:

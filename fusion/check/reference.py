@@ -16,6 +16,7 @@ from fusion.check.facts import Facts
 from fusion.check.inspection import Instance
 from fusion.check.report import Finding
 from fusion.toolchain import Lowered, Param
+from fusion.words import count
 
 COMPARISON = re.compile(r"\bassert_close\b|\ballclose\b|\bassert_allclose\b|\bassert_array|^\s*assert\b", re.MULTILINE)
 SECONDS = 90.0
@@ -81,7 +82,7 @@ def _read(result: Mapping[str, object]) -> Compared | None:
     called = frozenset(cast("list[int]", result["called"]))
     end = cast("Mapping[str, object]", result["end"])
     kind, message, line = str(end["kind"]), str(end["message"]), int(str(end["line"]))
-    times = f"{result['calls']} simulated calls"
+    times = count(int(str(result["calls"])), "simulated call")
     if kind == "ended":
         return Compared(called, None, f"the file's own comparison passes on {times}")
     if kind == "differs":

@@ -10,6 +10,7 @@ import importlib.abc
 import importlib.machinery
 import inspect
 import json
+import re
 import resource
 import sys
 import traceback
@@ -21,6 +22,7 @@ import numpy as np
 from fusion.simulator import Buffer, run_kernel
 
 MOST_CALLS = 8
+NAME = re.compile(r"\b(?!min\b|max\b)[A-Za-z_]\w*")
 MEMORY = 6 << 30
 
 
@@ -158,10 +160,14 @@ class Kernel:
             for size, text in zip(values[p["name"]].shape if p["name"] in values else (), p["shape"], strict=False):
                 if isinstance(text, str) and text.isidentifier():
                     sizes[text] = int(size)
+        for p in params:
+            for size, text in zip(values[p["name"]].shape if p["name"] in values else (), p["shape"], strict=False):
+                if isinstance(text, str):
+                    sizes.update(solved(text, int(size), sizes))
         return sizes
 
     def _buffer(self, p: dict, values: dict, sizes: dict) -> Buffer:
-        shape = tuple(size if isinstance(size, int) else int(eval(size, {"__builtins__": {}}, dict(sizes))) for size in p["shape"])
+        shape = tuple(size if isinstance(size, int) else _evaluated(size, sizes) for size in p["shape"])
         if p["use"] != "given":
             return Buffer(p["name"], p["dtype"], shape, role="out" if p["use"] == "out" else "workspace")
         return Buffer(p["name"], p["dtype"], shape, values[p["name"]].reshape(shape), role="inout" if p["written"] else "in")
@@ -170,6 +176,20 @@ class Kernel:
         import torch
 
         return torch.from_numpy(np.array(data)).to(getattr(torch, str({"float": "float32"}.get(p["dtype"], p["dtype"]))))
+
+
+def solved(text: str, size: int, known: dict) -> dict:
+    """The one unknown of a linear size such as "batch + 1", if that is all that is unknown in it."""
+    unknown = sorted({name for name in NAME.findall(text) if name not in known})
+    if len(unknown) != 1:
+        return {}
+    at_zero, at_one = (_evaluated(text, {**known, unknown[0]: value}) for value in (0, 1))
+    slope = at_one - at_zero
+    return {unknown[0]: (size - at_zero) // slope} if slope and (size - at_zero) % slope == 0 else {}
+
+
+def _evaluated(text: str, names: dict) -> int:
+    return int(eval(text, {"__builtins__": {}, "min": min, "max": max}, dict(names)))
 
 
 def _host_torch() -> None:

@@ -29,7 +29,7 @@ def _head(report: Report) -> str:
 def _timing(time: Timing, source: Sequence[str]) -> Iterator[str]:
     """The timeline table, and the hints under it."""
     busy = ", ".join(f"{name} {share:.0%}" for name, share in time.busy)
-    yield f"  time: {time.us:.1f} us in {time.blocks} blocks, {time.bottleneck}; busy: {busy}"
+    yield f"  time: {time.us:.1f} us in {count(time.blocks, 'block')}, {time.bottleneck}; busy: {busy}"
     for line, us in time.lines:
         yield f"  {us:8.2f} us  line {line}: {source[line - 1].strip()[:90] if 0 < line <= len(source) else ''}"
     for hint in time.hints:

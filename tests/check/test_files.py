@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from fusion.check.driver import Options, check_sources, read_source
 from fusion.check.report import FileReport, exit_code
 from fusion.cli.check import check
+from fusion.errors import FusionError
 from tests.check.conftest import KERNELS
 
 ADD = textwrap.dedent("""
@@ -76,7 +77,7 @@ def test_a_file_that_runs_at_import_needs_no_device(executed: FileReport) -> Non
 
 
 def test_its_own_comparison_sees_simulated_results(executed: FileReport) -> None:
-    assert "the file's own comparison passes on 1 simulated calls" in executed.kernels[0].notes
+    assert "the file's own comparison passes on 1 simulated call" in executed.kernels[0].notes
 
 
 def test_a_failing_comparison_is_a_finding(tmp_path: Path) -> None:
@@ -133,7 +134,10 @@ def test_a_frontend_mistake_has_its_line(tmp_path: Path) -> None:
 
 
 def run(*arguments: str) -> tuple[int, str]:
+    """Exit status and output, as the console script gives them."""
     result = CliRunner().invoke(check, [*arguments, "--no-time"])
+    if isinstance(result.exception, FusionError):
+        return 2, str(result.exception)
     return result.exit_code, result.output
 
 

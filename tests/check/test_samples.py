@@ -14,7 +14,7 @@ from fusion.check.fix import fix
 from fusion.check.report import FileReport, exit_code
 from tests.check.conftest import EXAMPLES, check_text, only
 
-CLEAN = ("handoff", "power", "relay")
+CLEAN = ("handoff", "power", "ranked", "relay")
 BROKEN = {
     "not_combined": ("refused", "sync-without-combine", "AUTO_CV_COMBINE: False"),
     "odd_sum": ("wrong", "fractal-alignment", "a_l1 = T.alloc_L1"),
@@ -108,7 +108,7 @@ def test_sarif_has_every_finding_with_its_rule(samples: Mapping[str, FileReport]
 
 def test_the_summary_counts_verdicts(samples: Mapping[str, FileReport]) -> None:
     last = list(text.summary(list(samples.values())))[-1]
-    assert last == "14 files, 14 kernels: 3 clean, 1 deadlock, 2 race, 6 refused, 2 wrong"
+    assert last == "15 files, 15 kernels: 4 clean, 1 deadlock, 2 race, 6 refused, 2 wrong"
     assert exit_code(only(report) for report in samples.values()) == 1
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from fusion.check import program as p
 from fusion.check.facts import COPIES, GEMMS, SYNCS, Facts, Memory
-from fusion.check.golden import copies
-from fusion.check.golden.ops import OPS, Operands, Span
+from fusion.check.golden import copies, lanes, ops, sorting
+from fusion.check.golden.operands import Operands, Span
 from fusion.check.golden.scalars import Find, Later, NotInterpreted, Value, flat_index, value, whole
 from fusion.check.golden.store import Array, Tile, array
 from fusion.check.program import Unit
@@ -20,6 +20,7 @@ __all__ = ["Golden", "NotInterpreted", "interpret"]
 
 Names: TypeAlias = "dict[str, Value | Later]"
 Stream: TypeAlias = "Iterator[str]"
+OPS = {**ops.OPS, **lanes.OPS, **sorting.OPS}
 FLAG, ALL = "flag", "all"
 """What a stream waits for when it yields: a flag of its block, or all blocks."""
 IGNORED = (*(op for op in SYNCS if op != "ascend_sync_all"), "ascend_printf", "ascend_dump_tensor")

@@ -1,61 +1,19 @@
-"""The meaning of every tile operation that the interpreter knows: one entry an operation, by the name that the frontend gives it."""
+"""The meaning of whole-tile operations: elementwise, comparisons, broadcasts, reductions, products; one entry an operation."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 
-from fusion.check.golden.scalars import NotInterpreted, Value
-from fusion.check.golden.store import Array, Tile, array
+from fusion.check.golden.operands import Meaning, Meanings, Operands, Span
+from fusion.check.golden.scalars import NotInterpreted
+from fusion.check.golden.store import Array
 
-
-@dataclass
-class Span:
-    """Elements of a buffer that a pointer names."""
-
-    tile: Tile
-    start: int
-    extent: int
-
-    def read(self, count: int | None = None) -> Array:
-        """The elements, half precision widened to single: vector units compute with more bits and round once."""
-        found = self.tile.data[self.start : self.start + (self.extent if count is None else count)]
-        return array(found.astype(np.float32)) if found.dtype == np.float16 else found
-
-    def write(self, values: object) -> None:
-        fresh = array(values)
-        self.tile.put(slice(self.start, self.start + fresh.size), fresh)
-
-
-@dataclass
-class Operands:
-    """The arguments of one operation: pointers as spans, numbers evaluated, texts as they are."""
-
-    op: str
-    args: tuple[Span | Value | str, ...]
-
-    def span(self, index: int) -> Span:
-        found = self.args[index]
-        if not isinstance(found, Span):
-            raise NotInterpreted(self.op)
-        return found
-
-    def number(self, index: int) -> float:
-        return float(cast("float", self.args[index]))
-
-    def count(self, index: int = -1) -> int:
-        return int(cast("float", self.args[index]))
-
-    def text(self, index: int) -> str:
-        return str(self.args[index])
-
-
-Meaning: TypeAlias = "Callable[[Operands], None]"
-OPS: dict[str, Meaning] = {}
+OPS = Meanings()
+meaning = OPS.entry
 
 
 def _unary(function: Callable[[Array], Array]) -> Meaning:
@@ -120,14 +78,6 @@ OPS.update({f"ascend_{name}s": _scalar(function) for name, function in BINARY.it
 OPS["ascend_bitwise_lshift"] = _scalar(np.left_shift)
 OPS["ascend_bitwise_rshift"] = _scalar(np.right_shift)
 OPS["ascend_leaky_relu"] = _scalar(lambda a, b: np.where(a > 0, a, a * b))
-
-
-def meaning(name: str) -> Callable[[Meaning], Meaning]:
-    def add(function: Meaning) -> Meaning:
-        OPS[f"ascend_{name}"] = function
-        return function
-
-    return add
 
 
 @meaning("axpy")
@@ -223,14 +173,13 @@ COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
 
 def _write_bits(span: Span, bits: Array) -> None:
     """One bit an element, the first in the lowest bit of the first byte."""
-    raw = span.tile.data[span.start :].view(np.uint8)
+    raw = span.raw()
     packed = np.packbits(bits.astype(np.uint8), bitorder="little")
     raw[: packed.size] = packed
 
 
 def _read_bits(span: Span, count: int) -> Array:
-    raw = span.tile.data[span.start :].view(np.uint8)
-    return np.unpackbits(raw, bitorder="little")[:count].astype(bool)
+    return np.unpackbits(span.raw(), bitorder="little")[:count].astype(bool)
 
 
 @meaning("compare")

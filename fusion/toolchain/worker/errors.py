@@ -14,14 +14,25 @@ _PREFIX = re.compile(r"^(?:[\w.]+\.)?(?:TVMError|InternalError|DiagnosticError):
 _CHECK = re.compile(r"^Check failed: ")
 
 
+_CALL = re.compile(r"^In function .*?: error while converting argument \d+: \[[\d:]+\] \S+: (?:InternalError: )?")
+_LINE = re.compile(r"^line \d+: ")
+_SHAPES = re.compile(r"StructuralEqual check failed.*?:\s*(\[[^\]]*\])\s*and rhs at[^:]*:\s*(\[[^\]]*\])", re.DOTALL)
+
+
 def first_line(text: str) -> str:
-    """The first line of an error that is no stack frame, without the name of tvm's exception class."""
+    """The first line of an error that is no stack frame, without the name of tvm's exception class; after `line N: ` as it stands."""
+    line = _LINE.match(text)
+    if line:
+        return line[0] + first_line(text[line.end() :])
+    shapes = _SHAPES.search(text)
+    if shapes:
+        return f"two shapes must be the same, they are {shapes[1]} and {shapes[2]}"
     marked = [line.strip() for line in text.splitlines() if _PREFIX.match(line.strip())]
     meaningful = [_PREFIX.sub("", line) for line in marked]
     plain = [line.strip() for line in text.splitlines() if line.strip() and not _FRAME.match(line)]
     for line in [line for line in meaningful if line] + plain:
         if not line.startswith(("Traceback", "----")):
-            return _CHECK.sub("check failed: ", line)
+            return _CHECK.sub("check failed: ", _CALL.sub("", line))
     return text.strip().splitlines()[0] if text.strip() else "no message"
 
 

@@ -15,8 +15,10 @@ from .. import errors, frontend
 from . import fakes
 from .tirjson import Converter, Unknown
 
-MOST_INSTANCES = 12
-"""Kernels that one file may give; an autotuner or a test matrix makes hundreds."""
+MOST_OF_A_FACTORY = 6
+"""Kernels that one factory may give; an autotuner or a test matrix makes hundreds."""
+MOST_INSTANCES = 48
+"""Kernels that one file may give."""
 
 
 def _plain(value):
@@ -56,7 +58,8 @@ class Factory:
     def __call__(self, *args, **kwargs):
         kwargs.pop("__tune_params", None)
         bound = self.bind(args, kwargs)
-        return self.recorder.instance(self.__name__, bound, lambda: self.function(**bound), self.options, _caller_line(self.recorder))
+        line = _caller_line(self.recorder) or self.describe()["line"]
+        return self.recorder.instance(self.__name__, bound, lambda: self.function(**bound), self.options, line)
 
     def bind(self, args, kwargs) -> dict:
         signature = inspect.signature(self.function)
@@ -70,9 +73,6 @@ class Factory:
         parameters = inspect.signature(self.function).parameters.values()
         needed = [p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         return [name for name in needed if name not in given and name not in self.tuned]
-
-    def unknown(self, given: dict) -> list[str]:
-        return [name for name in given if name not in inspect.signature(self.function).parameters]
 
     def describe(self) -> dict:
         code = getattr(self.function, "__code__", None)
@@ -103,6 +103,7 @@ class Recorder:
         self.lines, self.result, self.write = lines, result, write
         self.factories: list[Factory] = []
         self.seen: set[str] = set()
+        result["skipped"] = {}
 
     def install(self) -> None:
         Diagnostics.error = frontend._report
@@ -142,9 +143,12 @@ class Recorder:
     def instance(self, name: str, args: dict, build, options: dict, line: int, lined: bool = True):
         """Build one kernel and record it, or the reason why it cannot be built; gives what the file goes on with."""
         key = repr((name, sorted((k, repr(v)) for k, v in args.items())))
-        if lined and (key in self.seen or len(self.result["instances"]) >= MOST_INSTANCES):
+        if lined and key in self.seen:
             return fakes.Kernel(None, {})
         self.seen.add(key)
+        if lined and self._enough(name):
+            self.result["skipped"][name] = self.result["skipped"].get(name, 0) + 1
+            return fakes.Kernel(None, {})
         entry = {"factory": name, "args": _plain(args), "line": line, "out_idx": _plain(options.get("out_idx")), "error": None}
         entry |= {"workspace_idx": _plain(options.get("workspace_idx")), "configs": _configs(options), "program": None, "tir": ""}
         self.result["instances"].append(entry)
@@ -159,6 +163,11 @@ class Recorder:
             raise
         finally:
             self.write()
+
+    def _enough(self, name: str) -> bool:
+        """Whether no more kernels of this factory are looked at."""
+        mine = [entry for entry in self.result["instances"] if entry["factory"] == name]
+        return len(mine) >= MOST_OF_A_FACTORY or len(self.result["instances"]) >= MOST_INSTANCES
 
     def _convert(self, entry: dict, func) -> None:
         func = func.func if isinstance(func, fakes.Kernel) else func
@@ -190,21 +199,19 @@ class Recorder:
         for factory in own:
             if kernel and factory.__name__ != kernel:
                 continue
-            if args:
-                self._with_arguments(factory, args)
+            known = {key: value for key, value in args.items() if key in inspect.signature(factory.function).parameters}
+            if known:
+                self._with_arguments(factory, known)
             elif factory.__name__ not in made:
                 self._with_defaults(factory)
         self._prim_funcs(module, kernel)
 
     def _with_arguments(self, factory: Factory, args: dict) -> None:
-        unknown = factory.unknown(args)
         earlier = [e for e in self.result["instances"] if e["factory"] == factory.__name__ and not e["error"]]
         base = frontend_args(earlier[0]["args"]) if earlier else {}
         self.result["instances"] = [e for e in self.result["instances"] if e["factory"] != factory.__name__]
-        if unknown:
-            self._refuse(factory, f"has no parameter {unknown[0]!r}")
-        else:
-            self._build(factory, {**base, **args})
+        self.result["skipped"].pop(factory.__name__, None)
+        self._build(factory, {**base, **args})
 
     def _with_defaults(self, factory: Factory) -> None:
         self._build(factory, {})
