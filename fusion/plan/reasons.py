@@ -50,11 +50,17 @@ def _too_few(planner: Planner, least: int) -> str:
     """The rule that forbids two kernels of the plan with the fewest kernels to be one: of all pairs, the one that breaks least."""
     plan = planner.possible((least,), 1)[least][0].plan
     pairs = list(itertools.combinations(plan.kernels, 2))
-    tried = [(pair, _refusals(planner, _together(planner, pair))) for pair in pairs]
-    pair, refusals = min(((p, r) for p, r in tried if r), key=lambda x: distance(x[1]), default=(pairs[0] if pairs else (), []))
-    if not refusals:
-        return "no two kernels of the smallest plan can be merged without a third one between them"
-    return str(refusals[0]) + ("" if least == 2 else f", if {_named(pair)} are one kernel")
+    for tried in (_few(planner), [Tiling(planner.graph, plan.tiles)]):
+        found = [(pair, _refusals(planner, _together(planner, pair), tried)) for pair in pairs]
+        pair, refusals = min(((p, r) for p, r in found if r), key=lambda x: distance(x[1]), default=(None, []))
+        if pair:
+            at = f"with tiles {_sizes(tried[0])}, " if len(tried) == 1 else ""
+            return f"{at}{refusals[0]}" + ("" if least == 2 else f", if {_named(pair)} are one kernel")
+    return "of the smallest plan, no two kernels can be merged without a third one between them"
+
+
+def _sizes(tiling: Tiling) -> str:
+    return " ".join(f"{d}={t}" for d, t in tiling.tiles)
 
 
 def _together(planner: Planner, kernels: Iterable[Kernel]) -> tuple[str, ...]:
@@ -71,7 +77,16 @@ def _too_many(planner: Planner) -> str:
     for atom, stages in planner.atoms.items():
         if refusals := _refusals(planner, stages):
             return f"{refusals[0]}, if {atom} is a kernel of its own"
-    return "some stages have to share a kernel"
+    return _no_common_tiles(planner)
+
+
+def _no_common_tiles(planner: Planner) -> str:
+    """The tile sizes that suit most stages as kernels of their own, and the rule that a stage breaks under them: all kernels share them."""
+    told = [(t, [r for stages in planner.atoms.values() if (r := why_not(t, stages, planner.limits))]) for t in _few(planner)]
+    tiling, broken = min(told, key=lambda x: len(x[1]))
+    if not broken:
+        return "every stage can be a kernel, but not with what the others leave in GM"
+    return f"no tile sizes suit all stages as kernels of their own: with {_sizes(tiling)}, {broken[0][0]}"
 
 
 def _no_count(planner: Planner) -> tuple[str, str]:
@@ -84,7 +99,7 @@ def _no_count(planner: Planner) -> tuple[str, str]:
         joined = [r for other in _neighbours(planner, atom) if (r := _refusals(planner, _stages(planner, (atom, other))))]
         best = min(joined, key=distance, default=[])
         return f"{refusals[0]}" + (f"; together with its neighbours: {best[0]}" if best else ""), ""
-    return "every stage can be a kernel, but no order of kernels holds all of them", ""
+    return _no_common_tiles(planner), ""
 
 
 def _mended(graph: StageGraph, stages: tuple[str, ...]) -> str:
@@ -108,10 +123,10 @@ def _stages(planner: Planner, atoms: Iterable[str]) -> tuple[str, ...]:
     return planner.parts.stages_of(frozenset(atoms))
 
 
-def _refusals(planner: Planner, stages: tuple[str, ...]) -> list[Refusal]:
+def _refusals(planner: Planner, stages: tuple[str, ...], tried: list[Tiling] | None = None) -> list[Refusal]:
     """What forbids a kernel with these stages, under the tiling that comes nearest; empty if some tiling allows it."""
     found: list[list[Refusal]] = []
-    for tiling in _few(planner):
+    for tiling in tried or _few(planner):
         refusals = why_not(tiling, stages, planner.limits)
         if not refusals:
             return []

@@ -177,3 +177,34 @@ def test_what_stands_in_the_way_of_a_long_row(graph: StageGraph, what: str, reme
     with pytest.raises(FusionError, match=what) as caught:
         Planner(graph).plan(1)
     assert remedy in (caught.value.remedy or "")
+
+
+def test_a_refused_count_names_the_kernels_that_cannot_be_one() -> None:
+    """Three products in a row need three kernels; two are refused for a pair of them."""
+    g = Graph("chain")
+    for d in "abcde":
+        g.dim(d, 128)
+    x = g.input("x", "a b", "float32")
+    for i, (over, new) in enumerate(("bc", "cd", "de")):
+        w = g.input(f"w{i}", f"{over} {new}", "float32")
+        with g.cube(f"product{i}"):
+            x = g.let(f"y{i}", contract(x, w, over=over))
+    g.output(x)
+    with pytest.raises(FusionError) as caught:
+        Planner(g.build()).plan(2)
+    assert "y0 comes from Cube stage product0" in caught.value.what
+    assert caught.value.what.endswith("(rule no-cube-to-cube), if [product0] and [product1] are one kernel")
+    assert caught.value.remedy == "nearest count that works: 3 (--target 3)"
+
+
+@pytest.mark.parametrize(("ub", "persistent"), [(196_352, False), (210_000, True)])
+def test_a_persistent_kernel_that_overflows_leaves_one_block_a_task(ub: int, persistent: bool) -> None:
+    """A persistent kernel keeps a tile more, as the store of one task and the work of the next overlap."""
+    norm, _ = Planner(normalised(1024, 1536), Limits(ub=ub)).plan(2)[0].plan.kernels
+    assert norm.stages == ("norm",)
+    assert norm.persistent == persistent
+
+
+def test_asking_twice_gives_the_same() -> None:
+    planner = Planner(normalised(512, 1536))
+    assert planner.possible((1, 2), 2) == planner.possible((1, 2), 2) == Planner(planner.graph).possible((1, 2), 2)
