@@ -108,7 +108,17 @@ def dead_ops(graph: StageGraph, false: Affine) -> frozenset[str]:
             dead.add(op.out)
         else:
             needed.update(op.reads)  # emission folds no constants: what runs reads real tiles
-    return frozenset(dead)
+    return frozenset(dead | _sums_of_nothing(graph, dead, known))
+
+
+def _sums_of_nothing(graph: StageGraph, dead: set[str], known: Mapping[str, Known]) -> set[str]:
+    """Values that are 0 because all of them that is computed is dead: the sum of two products of which a tile adds nothing to either."""
+    found: set[str] = set()
+    for op in (op for s in graph.stages for op in s.body if op.out not in dead and known[op.out] == Const(0.0)):
+        made = [r for r in op.reads if r in known]
+        if made and all(r in dead or r in found for r in made):
+            found.add(op.out)
+    return found
 
 
 def _adds_nothing(op: Op, result: Known) -> bool:

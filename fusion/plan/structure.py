@@ -182,7 +182,14 @@ class Structure:
     def bounding(self) -> tuple[Affine, ...]:
         """Index conditions outside of which all that the loops' body leaves behind is dead."""
         body = frozenset(out for out, level in self.levels.items() if level == "body")
-        return skippable(self.graph, body) if body else ()
+        allowed = skippable(self.graph, body) if body else ()
+        return tuple(c for c in allowed if all(set(c.dims) <= set(self.graph.value(v).dims) for v in self.rewritten))
+
+    @property
+    def rewritten(self) -> tuple[str, ...]:
+        """Values that every turn of the loops writes to GM anew, so that a turn left out would leave its tile unwritten."""
+        made = (v for v in self.stored if self.levels[v] == "body")
+        return tuple(v for v in made if not self.atomic(v) and not self.complete_after_loop(v))
 
     @cached_property
     def bounds(self) -> dict[str, tuple[Bound, ...]]:

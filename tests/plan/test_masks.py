@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fusion.emit.expr import affine, tile_limits
 from fusion.graph import Affine, Expr, Graph, StageGraph, cast, contract, exp, largest, maximum, smallest, total, where
 from fusion.plan.masks import Bound, bound, conditions, dead_ops, skippable, tile_range
+from fusion.plan.structure import Structure
 from fusion.plan.tiling import Tiling
 
 TILE_SIZES = st.sampled_from([1, 2, 3, 4, 8])
@@ -153,6 +154,39 @@ def test_what_is_stored_is_needed_everywhere() -> None:
 def test_reductions_of_what_adds_nothing_are_dead(reduction: Callable[..., Expr], nothing: float, something: float) -> None:
     assert dead(masked(nothing, reduction)) == {"x", "y__1", "y"}
     assert dead(masked(something, reduction)) == frozenset()
+
+
+def test_a_sum_of_products_that_add_nothing_is_dead() -> None:
+    g = Graph("two")
+    q, k, _ = g.dim("q", 64), g.dim("k", 64), g.dim("d", 16)
+    S, O = g.input("S", "q k", "float32"), g.input("O", "q d", "float16")  # noqa: E741
+    with g.vector("mask"):
+        high = g.let("high", cast(where(k <= q, S, 0.0), "float16"))
+        low = g.let("low", cast(where(k <= q, S * 0.001, 0.0), "float16"))
+    with g.cube("products"):
+        first, second = g.let("first", contract(high, O, over="q")), g.let("second", contract(low, O, over="q"))
+        both = g.let("both", first + second)
+    with g.vector("round"):
+        g.output(g.let("Y", exp(both)))
+    graph = g.build()
+    assert {"first", "second", "both"} <= dead(graph)
+    assert "Y" not in dead(graph), "exp of 0 is 1"
+
+
+def test_a_tile_that_every_turn_writes_is_not_left_out() -> None:
+    """Keys beyond the last query are masked out: their rows of the product are 0, and somebody has to write that."""
+    g = Graph("wide")
+    q, k, _ = g.dim("q", 64), g.dim("k", 256, tiles=(64,)), g.dim("d", 16)
+    P, O = g.input("P", "q k", "float32"), g.input("O", "q d", "float16")  # noqa: E741
+    with g.vector("mask"):
+        p = g.let("p", cast(where(k <= q, P, 0.0), "float16"))
+    with g.cube("product"):
+        g.output(g.let("Y", contract(p, O, over="q")))
+    tiling = Tiling(g.build(), (("q", 64), ("k", 64), ("d", 16)))
+    looped = Structure(tiling, ("mask", "product"), (), ("k",))
+    assert (looped.rewritten, looped.bounds) == (("Y",), {"k": ()})
+    summed = Structure(Tiling(tiling.graph, (("q", 16), ("k", 64), ("d", 16))), ("mask", "product"), ("k",), ("q",))
+    assert summed.rewritten == () and len(summed.bounds["q"]) == 1, "Y is whole after the loop"
 
 
 def test_smallest_is_never_dead() -> None:
