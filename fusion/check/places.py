@@ -36,7 +36,11 @@ class Places:
         return found[min(position, len(found) - 1)].line if len(twins) >= len(found) else found[0].line
 
     def _flag(self, kind: str, number: int) -> int:
-        """Flags are handed out in program order."""
+        """The hand-written flag of that kind and id; those of the compiler are handed out in program order."""
+        op = f"ascend_{kind.lower()}_cross_flag"
+        written = [touch for touch in self.facts.manual() if touch.op == op and crossings.flag_id(touch) == number]
+        if written:
+            return written[0].line
         found = crossings.all_handoffs(self.facts)
         if number >= len(found):
             return 0

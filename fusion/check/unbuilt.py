@@ -34,7 +34,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"expected 2, got 1.*AscendInferBufferScope", "give the buffers two dims: (1, N) instead of (N,)"),
     (
         r"indexing 0 on an array of size 0.*CombineCV",
-        "T.Persistent, T.sync_all or a loop without Cube and Vector work do not survive the split; write T.serial over the tasks",
+        "T.Persistent and T.sync_all do not survive the split of Cube and Vector: use T.serial over the tasks, or switch combining off",
     ),
     ("AscendMemoryPlanning", "smaller or fewer tiles: a memory may be too small for them"),
 )

@@ -165,3 +165,35 @@ def test_a_run_that_does_not_end_is_not_judged(monkeypatch: pytest.MonkeyPatch) 
     assert (report.verdict, report.judged, finding.rule) == ("error", False, "not-run")
     assert finding.message == "the simulated run did not end within 0.001 s"
     assert "smaller sizes with --args" in finding.remedy
+
+
+def test_a_hand_written_flag_has_its_line() -> None:
+    text = textwrap.dedent("""
+
+        @tilelang.jit(out_idx=[-1])
+        def waits(rows=32, columns=32):
+            @T.prim_func
+            def main(A: T.Tensor((rows, columns), "float16"), W: T.Tensor((rows, columns), "float"), C: T.Tensor((rows, columns), "float")):
+                with T.Kernel(1, is_npu=True) as (cid, vid):
+                    a_l1 = T.alloc_L1((rows, columns), "float16")
+                    c_l0c = T.alloc_L0C((rows, columns), "float")
+                    c_ub = T.alloc_ub((rows // 2, columns), "float")
+                    with T.Scope("C"):
+                        T.copy(A, a_l1)
+                        T.barrier_all()
+                        T.gemm_v0(a_l1, a_l1, c_l0c, init=True)
+                        T.barrier_all()
+                        T.copy(c_l0c, W)
+                        T.set_cross_flag("FIX", 1)
+                    with T.Scope("V"):
+                        T.wait_cross_flag(0)
+                        T.copy(W[vid * (rows // 2), 0], c_ub)
+                        T.barrier_all()
+                        T.copy(c_ub, C[vid * (rows // 2), 0])
+
+            return main
+    """)
+    report = checked(text)
+    deadlock = next(finding for finding in report.findings if finding.rule == "deadlock")
+    assert report.verdict == "deadlock"
+    assert (HEAD + text).splitlines()[deadlock.line - 1].strip() == "T.wait_cross_flag(0)"
