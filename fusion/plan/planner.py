@@ -17,6 +17,7 @@ from fusion.graph import StageGraph
 from fusion.plan.atoms import Atoms, AtomSet
 from fusion.plan.chooser import Chooser, choosers
 from fusion.plan.device import Limits
+from fusion.plan.facts import first_like
 from fusion.plan.realize import placed
 from fusion.plan.search import Partition, PartitionSearch
 from fusion.plan.types import Kernel, Plan
@@ -60,7 +61,7 @@ class Planner:
     """Plans one operator for one device."""
 
     def __init__(self, graph: StageGraph, limits: Limits | None = None, device: str = "910B3") -> None:
-        self.graph = graph
+        self.graph = graph = first_like(graph)
         self.limits = limits or Limits()
         self.device = device
         self.parts = Atoms(graph)

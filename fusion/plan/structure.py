@@ -214,6 +214,8 @@ class Structure:
     def handoffs(self) -> tuple[Handoff, ...]:
         """Every value that one unit makes and the other reads inside of the kernel, with default choices."""
         found: list[Handoff] = []
+        if len(set(self.units.values())) < 2:
+            return ()
         for out, (_, op) in self.made.items():
             unit = self.unit(out)
             readers = {"cube" if o.out in self.absorbed else s.unit for s, o in self.readers.get(out, ())}

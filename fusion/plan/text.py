@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fusion.graph import StageGraph
 from fusion.plan.complete import Completion
 from fusion.plan.device import Limits
+from fusion.plan.facts import first_like
 from fusion.plan.planfile import read
 from fusion.plan.types import Handoff, Kernel, Plan
 
@@ -40,4 +41,4 @@ def from_text(text: str, graph: StageGraph, source: str = "plan text", limits: L
 
     With `check` off, kernels that break a rule are kept as written, for passes to repair. Raises FusionError with the line.
     """
-    return Completion(read(text, source), graph, limits or Limits(), check).plan()
+    return Completion(read(text, source), first_like(graph), limits or Limits(), check).plan()

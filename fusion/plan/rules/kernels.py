@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fusion.graph.ops import OPS
 from fusion.plan.device import Limits
-from fusion.plan.masks import partly_kept
+from fusion.plan.masks import conditions, partly_kept
 from fusion.plan.structure import Structure
 from fusion.plan.types import Kernel
 from fusion.rules import memory
@@ -43,7 +43,7 @@ def cube_tiles_fit(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tup
 
 def masked_tiles_are_skipped(s: Structure, kernel: Kernel, limits: Limits) -> Iterator[tuple[str, str]]:
     """A value between kernels is kept only where its mask can hold: whoever stores or loads it visits those tiles only."""
-    for v in (*s.stored, *s.loaded):
+    for v in (*s.stored, *s.loaded) if conditions(s.graph) else ():
         if s.graph.value(v).role == "intermediate":
             for c in (c for c in partly_kept(s.tiling, v) if not s.skips(c)):
                 yield v, f"is kept only where {c}; a loop over {' or '.join(c.dims)} has to leave out the other tiles"
