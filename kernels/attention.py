@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fusion.graph import Graph, StageGraph, cast, contract, exp, largest, log, maximum, operator, total, where
 from fusion.graph.expr import Condition, Expr, Index
-from kernels.checks import MASKED, at_least, multiple
+from kernels.checks import MASKED, at_least, multiple, softmax_scale
 
 
 def _seen(q: Index, k: Index, causal: bool, window: int | None, offset: int) -> Condition | None:
@@ -46,13 +46,13 @@ def attention_fwd(
     at_least("attention_fwd", 1, window=window)
     if causal or window is not None:
         at_least("attention_fwd", seq_len, "every query needs a key: use kv_len >= seq_len", kv_len=keys)
-    scale = dim**-0.5 if sm_scale is None else sm_scale
+    scale = softmax_scale("attention_fwd", sm_scale, dim)
     g = Graph("attention_fwd")
     g.dim("b", batch)
     g.dim("n", kv_heads)
     g.dim("g", groups)
     q = g.dim("q", seq_len, tiles=(block_M,) if block_M else (64, 128))
-    k = g.dim("k", keys, tiles=(block_N,) if block_N else (64, 128))
+    k = g.dim("k", keys, tiles=(block_N,) if block_N else (64, 128, 256))
     g.dim("d", dim)
     Q = g.input("Q", "b (n g) q d", dtype)
     K = g.input("K", "b n k d", dtype)
@@ -106,7 +106,7 @@ def mha_bwd(
     """Attention backward from the forward's O and log-sum-exp: dQ, dK and dV (BHSD)."""
     kv_heads = multiple("mha_bwd", "each K/V head serves `groups` query heads", heads=heads, groups=groups)
     at_least("mha_bwd", 1, window=window)
-    scale = dim**-0.5 if sm_scale is None else sm_scale
+    scale = softmax_scale("mha_bwd", sm_scale, dim)
     g = Graph("mha_bwd")
     g.dim("b", batch)
     g.dim("n", kv_heads)

@@ -8,7 +8,7 @@ dQ = dS K      dK = dS^T Q        dSink = -sum exp(sink - lse) Delta
 from __future__ import annotations
 
 from fusion.graph import Graph, StageGraph, cast, contract, exp, largest, log, maximum, operator, total, where
-from kernels.checks import MASKED, at_least, multiple
+from kernels.checks import MASKED, at_least, multiple, softmax_scale
 
 
 @operator
@@ -28,7 +28,7 @@ def gqa_sink_bwd(
     kv_heads = multiple("gqa_sink_bwd", "each K/V head serves `groups` heads", heads=heads, groups=groups)
     at_least("gqa_sink_bwd", 1, batch=batch, heads=heads, seq_len=seq_len, dim=dim, block_M=block_M, block_N=block_N)
     at_least("gqa_sink_bwd", 1, "a window holds at least the position itself; none for no window", window=window)
-    scale = dim**-0.5 if sm_scale is None else sm_scale
+    scale = softmax_scale("gqa_sink_bwd", sm_scale, dim)
     g = Graph("gqa_sink_bwd")
     g.dim("b", batch)
     g.dim("n", kv_heads)

@@ -23,6 +23,12 @@ def at_least(operator: str, limit: int, remedy: str = "", **argument: int | None
             raise FusionError(f"{what}={value} is less than {limit}", where=operator, remedy=remedy)
 
 
+def softmax_scale(operator: str, given: float | None, dim: int) -> float:
+    """What scores over `dim` elements are multiplied by: the given scale, else 1 / sqrt(dim)."""
+    at_least(operator, 1, dim=dim)
+    return dim**-0.5 if given is None else given
+
+
 def at_most(operator: str, limit: int, remedy: str = "", **argument: int) -> None:
     """Refuses an argument above its limit."""
     for what, value in argument.items():

@@ -10,7 +10,7 @@ chunk_o:  O = scale (exp(G) Q h + (gamma Q K^T, j <= i) V')
 from __future__ import annotations
 
 from fusion.graph import Graph, Index, StageGraph, cast, contract, exp, expand, operator, part, total, where
-from kernels.checks import MASKED, multiple
+from kernels.checks import MASKED, multiple, softmax_scale
 
 
 def _chunked(name: str, batch: int, seq_len: int, heads: int, chunk_size: int, step: int = 0) -> tuple[Graph, Index]:
@@ -80,7 +80,7 @@ def gdn_chunk_o(
     dtype: str = "bfloat16",
 ) -> StageGraph:
     """The output of each chunk from its state and its corrected values (BSHD)."""
-    scale = dim_k**-0.5 if sm_scale is None else sm_scale
+    scale = softmax_scale("gdn_chunk_o", sm_scale, dim_k)
     g, t = _chunked("gdn_chunk_o", batch, seq_len, heads, chunk_size)
     u = g.dim("u", chunk_size, tiles=(chunk_size,))
     g.dim("x", dim_k)

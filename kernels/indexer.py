@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fusion.graph import Graph, StageGraph, cast, contract, exp, largest, operator, relu, topk_index, total, where
 from fusion.graph import topk as topk_values
-from kernels.checks import MASKED, at_most
+from kernels.checks import MASKED, at_most, softmax_scale
 
 
 @operator
@@ -23,7 +23,7 @@ def indexer_topk(
 ) -> StageGraph:
     """Scores of all causal keys summed over heads, the best positions and their softmax (BSHD)."""
     at_most("indexer_topk", seq_len, "at most all keys can be kept", topk=topk)
-    scale = dim**-0.5 if sm_scale is None else sm_scale
+    scale = softmax_scale("indexer_topk", sm_scale, dim)
     g = Graph("indexer_topk")
     g.dim("b", batch)
     q = g.dim("q", seq_len)

@@ -18,6 +18,7 @@ FRACTAL = 16  # rows and columns of a Cube fractal: tiles are multiples of it
 REPEAT = 64  # fp32 elements of a Vector instruction's repeat
 COMPARISONS = ("ge", "lt")  # of data: they work on whole repeats
 CUBE_TILES = (64, 128)
+WIDE_TILE = 256  # for rows or columns of products: fewer loads for the same work
 VECTOR_TILES = (16, 32, 64, 128)
 LONG_ROW = 512  # rows longer than this may come a few at a time
 FEW_ROWS = (1, 2, 8)
@@ -91,7 +92,8 @@ def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
     d = graph.dim(dim)
     if d.size == 1 and not cube:
         return (1,)
-    repeats = not cube and (d.size > REPEAT or any(op.fn in COMPARISONS for s in graph.stages for op in s.body))
+    compared = [graph.value(op.out).dims for s in graph.stages for op in s.body if op.fn in COMPARISONS]
+    repeats = any(dim in dims for dims in compared) if cube else d.size > REPEAT or bool(compared)
     full = round_up(d.size, REPEAT if repeats else fractal(graph, dim))
     if d.tiles:
         return tuple(sorted({min(t, full) for t in d.tiles}))
@@ -103,12 +105,17 @@ def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
         return tuple(sorted(sizes | {full} | _few_rows(graph, dim, cube, full)))
     if not cube and full <= WHOLE_ROW and not _meets_later(graph, dim):
         return (full,)
-    sizes = {t for t in (CUBE_TILES if cube else VECTOR_TILES) if t < full}
+    sizes = {t for t in ((*CUBE_TILES, WIDE_TILE) if cube and _kept(graph, dim) else CUBE_TILES if cube else VECTOR_TILES) if t < full}
     return tuple(sorted(sizes | ({full} if full <= limit else set()) | _few_rows(graph, dim, cube, full)))
 
 
 def _contracted(graph: StageGraph, dim: str) -> bool:
     return any(dim in op.over for s in graph.stages for op in s.body if OPS[op.fn].form == "contract")
+
+
+def _kept(graph: StageGraph, dim: str) -> bool:
+    """Whether some contraction has the dim in its result."""
+    return any(dim in graph.value(op.out).dims for s in graph.stages for op in s.body if OPS[op.fn].form == "contract")
 
 
 def _meets_later(graph: StageGraph, dim: str) -> set[str]:
@@ -133,6 +140,12 @@ def _by_vector(graph: StageGraph) -> frozenset[str]:
     """Values that some Vector stage reads or makes."""
     ops = [op for s in graph.stages if s.unit == "vector" for op in s.body]
     return frozenset(v for op in ops for v in (op.out, *op.reads)) | {c.state for c in graph.carries}
+
+
+def summed_dims(graph: StageGraph, value: str) -> frozenset[str]:
+    """The dims over which contractions sum a value."""
+    ops = (op for s in graph.stages for op in s.body if OPS[op.fn].form == "contract" and value in op.reads)
+    return frozenset(d for op in ops for d in op.over)
 
 
 @dataclass(frozen=True)
@@ -161,6 +174,9 @@ class Tiling:
     def _shapes(self) -> dict[str, tuple[str, ...]]:
         order, touched = [d.name for d in self.graph.dims], _by_vector(self.graph)
         listed = {v.name: sorted(v.dims, key=order.index) if v.name in touched else v.dims for v in self.graph.values}
+        for v in (v for v in self.graph.values if v.dtype == "float32" and v.name not in touched):
+            summed = summed_dims(self.graph, v.name)
+            listed[v.name] = sorted(v.dims, key=lambda d: d in summed)
         return {name: tuple(d for d in dims if d in self._tile) for name, dims in listed.items()}
 
     def tile(self, dim: str) -> int:

@@ -71,7 +71,7 @@ def _general(operator: Operator[...], base: Parameters) -> list[Case]:
     found += [
         replace(_case(f"{n}=0", "L2", base | {n: 0}), refused=True)
         for n, v in base.items()
-        if isinstance(v, int) and not isinstance(v, bool)
+        if isinstance(v, int) and not isinstance(v, bool) and v > 0
     ]
     return found + ([replace(_case("dtype float7", "L2", base | {"dtype": "float7"}), refused=True)] if "dtype" in known else [])
 

@@ -79,6 +79,8 @@ def _run(operator: Operator[...], plan: Plan, case: Case, limits: Limits, prepar
         graph = operator.build(**dict(case.parameters))
     except FusionError as error:
         return CaseResult(case, None, "" if case.refused else str(error))
+    except Exception as error:  # of the operator's own code
+        return CaseResult(case, None, f"the operator fails with {type(error).__name__}: {error}; it has to refuse this with a FusionError")
     if case.refused:
         return CaseResult(case, None, "was to be refused, but was accepted")
     try:

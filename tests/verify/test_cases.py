@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import kernels
+from fusion.errors import FusionError
+from fusion.graph import Graph, StageGraph, operator
+from fusion.plan.device import Limits
+from fusion.plan.planner import Planner
 from fusion.verify.cases import LEVELS, cases_of
 from fusion.verify.data import Draw, random_inputs
+from fusion.verify.session import run_cases
 
 
 def test_attention_backward_has_enough_cases_of_each_level() -> None:
@@ -19,16 +25,29 @@ def test_attention_backward_has_enough_cases_of_each_level() -> None:
     assert all(c.refused for c in by_level["L2"]) and not any(c.refused for c in by_level["L1"])
 
 
-def test_illegal_parameters_are_refused_by_the_operator() -> None:
-    from fusion.errors import FusionError
+@pytest.mark.parametrize("name", kernels.names())
+def test_illegal_parameters_are_refused_by_the_operator(name: str) -> None:
+    found = kernels.load(name)
+    for case in cases_of(found, {}, ("L2",)):
+        with pytest.raises(FusionError):
+            raise AssertionError(f"{case.name} was accepted: {found.build(**dict(case.parameters))}")
 
-    operator = kernels.load("gqa_sink_bwd")
-    for case in cases_of(operator, {}, ("L2",)):
-        try:
-            operator.build(**dict(case.parameters))
-        except FusionError:
-            continue
-        raise AssertionError(f"{case.name} was accepted")
+
+def test_an_operator_that_fails_where_it_has_to_refuse_is_told() -> None:
+    @operator
+    def halved(size: int = 64) -> StageGraph:
+        """Y = X / size."""
+        g = Graph("halved")
+        g.dim("i", max(1, size))
+        X = g.input("X", "i", "float32")
+        with g.vector("scale"):
+            Y = g.let("Y", X * (1 / size))
+        g.output(Y)
+        return g.build()
+
+    (case,) = cases_of(halved, {}, ("L2",))
+    (result,) = run_cases(halved, Planner(halved()).plan(1)[0].plan, [case], Limits(), lambda plan: plan)
+    assert result.problem == "the operator fails with ZeroDivisionError: division by zero; it has to refuse this with a FusionError"
 
 
 def test_draws_are_scaled_shifted_and_repeatable() -> None:
@@ -57,3 +76,21 @@ def test_special_values_are_there() -> None:
     graph = kernels.load("gqa_sink_bwd").build(heads=2, groups=1, seq_len=64, dim=64)
     assert random_inputs(graph, Draw(special="nan"))["K"].isnan().any()
     assert random_inputs(graph, Draw(special="inf"))["K"].isinf().any()
+
+
+def test_indices_of_rows_also_miss_at_both_ends() -> None:
+    graph = kernels.load("sparse_mla_fwd").build(seq_len=4, kv_len=100, heads=16, dim=32, tail_dim=16, topk=20)
+    drawn = random_inputs(graph, Draw())["indices"]
+    assert (drawn.min(), drawn.max()) == (-1, 100)
+    assert ((drawn >= 0) & (drawn < 100)).sum() == drawn.numel() - 2
+
+
+def test_what_is_as_near_as_its_dtype_allows_is_right() -> None:
+    """Beyond the standard's absolute bound in a float too coarse for it, and an integer that exact arithmetic rounds the other way."""
+    from fusion.verify.run import unless_right
+
+    golden = torch.tensor([-1e30, 1.0, 2.0], dtype=torch.float64)
+    output = torch.tensor([-1e30, 1.5, 2.0])
+    assert (unless_right(golden, output, None) - output.double()).tolist() == [0.0, -0.5, 0.0]
+    whole, declared = torch.tensor([3, 7, -1], dtype=torch.int8), torch.tensor([4, 7, -1], dtype=torch.int8)
+    assert unless_right(whole, torch.tensor([4, 7, 0], dtype=torch.int8), declared).tolist() == [4, 7, -1]
