@@ -9,10 +9,10 @@ from functools import cached_property
 
 from fusion.emit.expr import tile_limits
 from fusion.emit.formula import base_name, formula
-from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gm_tensor, sliced
+from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gathered, gm_tensor, sliced
 from fusion.emit.program import GmParam, Line, ParamRole, Scope, TileBuffer
 from fusion.graph import Affine, Op, Stage, Value
-from fusion.graph.slices import Slice
+from fusion.graph.slices import Rows, Slice
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import FRACTAL, Tiling
 from fusion.plan.types import Handoff, Kernel, Level
@@ -46,8 +46,8 @@ class KernelBuilder:
     relays: dict[str, str] = field(default_factory=dict[str, str])  # the buffer that a relay starts from, or ends in, by value
     explained: set[tuple[str, Level]] = field(default_factory=set[tuple[str, Level]])  # named values whose formula stands there
     closing: list[Line] = field(default_factory=list[Line])  # the last lines of an iteration
-    tensors: dict[tuple[str, Slice | None], GmTensor] = field(default_factory=dict[tuple[str, Slice | None], GmTensor])
-    labels: dict[tuple[str, Slice | None], str] = field(default_factory=dict[tuple[str, Slice | None], str])
+    tensors: dict[tuple[str, Slice | Rows | None], GmTensor] = field(default_factory=dict[tuple[str, Slice | Rows | None], GmTensor])
+    labels: dict[tuple[str, Slice | Rows | None], str] = field(default_factory=dict[tuple[str, Slice | Rows | None], str])
 
     # ---- lines
 
@@ -117,13 +117,14 @@ class KernelBuilder:
 
     # ---- GM
 
-    def param(self, value: Value, role: ParamRole, name: str = "", part: Slice | None = None) -> GmTensor:
+    def param(self, value: Value, role: ParamRole, name: str = "", part: Slice | Rows | None = None) -> GmTensor:
         """The GM tensor of a value, as a parameter of the kernel; one more for a part of it, which has other tiles."""
         key = (value.name, part)
         if key not in self.tensors:
-            tiling = sliced(self.tiling, part) if part else self.tiling
+            tiling = self.tiling if part is None else sliced(self.tiling, part) if isinstance(part, Slice) else gathered(self.tiling, part)
             tensor = self.tensors[key] = gm_tensor(tiling, value, self.lane_dim(value.name))
-            label = name or (f"{value.name}_{part.into}" if part else value.name)
+            cut = part.part if isinstance(part, Rows) else part
+            label = name or (f"{value.name}_{cut.into}" if cut else value.name)
             while label in self.params:
                 label = f"{label}_part"
             self.labels[key] = label
@@ -145,19 +146,26 @@ class KernelBuilder:
             parts.append(lanes or self.lane_text(value.name, split))
         return f"{name}[{', '.join(parts)}]"
 
+    def row_region(self, rows: Rows, at: str, split: str) -> str:
+        """The text of the GM region of one row (or what there is of further dims) at the index `at` of the gathered dim."""
+        tensor, name = self.tensors[rows.source, rows], self.labels[rows.source, rows]
+        return f"{name}[{', '.join(self.axis_text(axis, split, rows.part, {rows.dim: at}) for axis in tensor.axes if axis)}]"
+
     def place(self, value: Value, split: str = "") -> str:
         """As region, but only its first element: the compiler reads the slices of an atomic sum in a wrong order."""
         name, _, parts = self.region(value, split).partition("[")
         return f"{name}[{', '.join(p.split(':')[0].strip() for p in parts.removesuffix(']').split(', '))}]"
 
-    def axis_text(self, axis: tuple[str, ...], split: str, part: Slice | None = None) -> str:
+    def axis_text(self, axis: tuple[str, ...], split: str, part: Slice | None = None, given: dict[str, str] | None = None) -> str:
+        """The range of an axis; `given` are the indices of dims that are not at the tile's."""
+        fixed = given or {}
         names = {d: part.into if part and d == part.dim else d for d in axis}
-        starts = {d: self.rows_text(names[d], split) for d in axis}
+        starts = {d: fixed.get(d) or self.rows_text(names[d], split) for d in axis}
         if part and part.start and part.dim in starts:
             shift, at = str(part.start), starts[part.dim]
             starts[part.dim] = shift if at == "0" else f"{at} + {shift}"
         start = flat_index(self.tiling, axis, starts)
-        tiled = [names[d] for d in axis if self.tiling.is_matrix(names[d])]
+        tiled = [names[d] for d in axis if d not in fixed and self.tiling.is_matrix(names[d])]
         if not tiled:
             return start
         extent = self.extent_text(tiled[-1], split)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fusion.emit.builder import KernelBuilder, Tile
@@ -14,6 +15,7 @@ from fusion.graph import Affine, Op, Stage, Value
 from fusion.plan.tiling import REPEAT, round_up
 from fusion.plan.types import Level
 
+SELECTED = ("float32", "float16")  # dtypes that the Vector unit selects
 NEUTRAL = {"sum": 0.0, "amax": -1.0e30, "amin": 1.0e30}
 Rank = tuple[tuple[tuple[str, int], ...], tuple[str, ...], str]  # terms, dims of the tile, how it is shared
 
@@ -32,6 +34,21 @@ class Conditions:
 
     def where(self, conditions: tuple[Affine, ...], out: Tile, args: list[Operand], split: str) -> list[str]:
         """out = first operand where all conditions hold, else the second."""
+        return self.in_float(out, args, lambda tile, operands: self.where_float(conditions, tile, operands, split))
+
+    def in_float(self, out: Tile, args: list[Operand], code: Callable[[Tile, list[Operand]], list[str]]) -> list[str]:
+        """Selecting code for a result of any dtype: the Vector unit selects float32 and float16, others are taken there and back."""
+        if out.buffer.dtype in SELECTED:
+            return code(out, args)
+        lines, operands = list[str](), list[Operand]()
+        for i, a in enumerate(args):
+            wide = self.ub.scratch_of(out.buffer.shape, "float32", f"select{i}_ub") if isinstance(a, str) else ""
+            lines += self.ub.cast(a, self.b.buffers[wide]) if isinstance(a, str) else []
+            operands.append(wide if isinstance(a, str) else float(a))
+        result = Tile(self.b.buffers[self.ub.scratch_of(out.buffer.shape, "float32", "select0_ub")], out.dims, out.split)
+        return [*lines, *code(result, operands), *self.ub.cast(result.name, out.buffer)]
+
+    def where_float(self, conditions: tuple[Affine, ...], out: Tile, args: list[Operand], split: str) -> list[str]:
         lines, source = list[str](), args[0]
         for c in conditions:
             rank, sign = self.rank(c, out.dims, split)

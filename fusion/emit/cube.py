@@ -76,8 +76,8 @@ class CubeEmitter:
         return tile
 
     def take_over(self, stage: Stage, value: Value, handoff: Handoff) -> Tile:
-        """Vector -> Cube: the whole tile, at the level at which it is made."""
-        at = self.b.structure.levels[value.name]
+        """Vector -> Cube: the whole tile, at the level at which it is complete."""
+        at = handoff.level
         found = self.l1.get((value.name, at))
         if found:
             return found

@@ -18,9 +18,14 @@ def base_name(value: str) -> str:
     return found[1] if found else value
 
 
+def shown(value: str) -> str:
+    """A value's name without the number that a pass has built upon: `p_main` for `p__2_main`."""
+    return re.sub(r"__\d+(?=_)", "", value)
+
+
 def formula(op: Op, ops: Mapping[str, Op]) -> str:
     """`p = cast(exp(s - lse))`: operands without a name of their own are written out from `ops`."""
-    return f"{op.out} = {_expression(op, ops)[0]}"
+    return f"{shown(op.out)} = {_expression(op, ops)[0]}"
 
 
 def _expression(op: Op, ops: Mapping[str, Op]) -> tuple[str, int]:
@@ -40,7 +45,7 @@ def _operand(arg: Operand, op: Op, ops: Mapping[str, Op]) -> tuple[str, int]:
     if not isinstance(arg, str):
         return f"{arg:g}", 9 if arg >= 0 else 0
     inner = ops.get(arg)
-    return _expression(inner, ops) if inner and arg != op.out and arg != base_name(arg) else (arg, 9)
+    return _expression(inner, ops) if inner and arg != op.out and arg != base_name(arg) else (shown(arg), 9)
 
 
 def _bound(operand: tuple[str, int], binds: int) -> str:

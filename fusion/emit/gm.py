@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from fusion.graph import Value
-from fusion.graph.slices import Slice
+from fusion.graph.slices import Rows, Slice
 from fusion.plan.masks import Bound, bound, skippable, tile_range
 from fusion.plan.tiling import Tiling
 
@@ -112,6 +112,12 @@ def sliced(tiling: Tiling, part: Slice) -> Tiling:
     if tiling.is_matrix(part.into):
         tiles[part.dim] = tiling.tile(part.into)
     return Tiling(tiling.graph, tuple(tiles.items()))
+
+
+def gathered(tiling: Tiling, rows: Rows) -> Tiling:
+    """The tiling under which rows of a source are read one by one."""
+    inner = sliced(tiling, rows.part) if rows.part else tiling
+    return Tiling(tiling.graph, tuple((d, t) for d, t in inner.tiles if d != rows.dim))
 
 
 def _external(tiling: Tiling, value: Value) -> GmTensor:

@@ -49,7 +49,8 @@ def fill(structure: Structure, kernel: Kernel, cores: int) -> KernelBuilder:
     ordered = sorted(structure.ops, key=lambda pair: LEVELS.index(structure.levels[pair[1].out]))
     live = [(s, o) for s, o in ordered if o.out not in structure.absorbed]
     for position, (_, op) in enumerate(live):
-        for r in op.reads:
+        rows = structure.graph.rows.get(op.out)
+        for r in (*op.reads, *((rows.index,) if rows else ())):
             vector.ub.last_use[r] = position
     at_end = {n: vector.ub.last_use.get(n, -1) for n in structure.nexts}
     vector.ub.last_use.update(dict.fromkeys(structure.nexts, len(live)))  # until the states have taken them over

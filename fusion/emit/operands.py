@@ -69,6 +69,9 @@ class Operands:
         tile = self.ub.new(v, dims, split, at, use="in")
         if at != level:
             self.ub.kept.add(tile.name)
+        if v.dtype == "int8" and any(self.b.tiling.has_tail(d) for d in tile.dims) and tile.name not in self.ub.cleared:
+            self.ub.cleared.add(tile.name)  # a copy pads what lies beyond the end with zeros, but not for int8
+            self.b.add("prologue", stage.name, *self.ub.zeroed(tile.buffer))
         part = self.b.tiling.graph.slices.get(v.name)
         source = self.b.tiling.graph.value(part.source) if part else v
         self.b.param(source, "input", part=part)

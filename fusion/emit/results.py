@@ -32,13 +32,15 @@ class Results:
             self.ub.kept.add(out.name)
         handoff = self.b.handoff(value.name)
         done: Level = "epilogue" if self.b.structure.complete_after_loop(value.name) else level
-        out = self.leaving(stage, value, out, split, done)
+        sent = out
         if handoff and handoff.direction == "vector->cube":
-            self.b.add(level, stage.name, f"T.copy({out.name}, {self.way_to_cube(handoff, value, split)})")
+            sent = self.leaving(stage, value, out, split, handoff.level)
+            self.b.add(handoff.level, stage.name, f"T.copy({sent.name}, {self.way_to_cube(handoff, value, split)})")
             if handoff.free:
                 self.wait_free(stage, handoff)
         if value.name in self.b.structure.stored and not (handoff and self.b.through_global(handoff)):
-            self.store(stage, value, out, split, done)
+            again = sent is out or (handoff and handoff.level != done)
+            self.store(stage, value, self.leaving(stage, value, out, split, done) if again else sent, split, done)
 
     def way_to_cube(self, handoff: Handoff, value: Value, split: str) -> str:
         """Where a tile for the Cube goes: a workspace, or by the compiler's relay straight to the L1 buffer."""
@@ -52,15 +54,26 @@ class Results:
 
         The compiler orders the next write to a buffer after its last access only: a store followed by a Vector read is forgotten.
         """
-        readers = [o.out for s, o in self.b.structure.readers.get(value.name, ()) if s.unit == "vector"]
-        read = any(self.b.structure.levels[r] == level for r in readers) or (level == "body" and value.name in self.b.structure.nexts)
         again = level == "body" or self.b.kernel.persistent or self.ub.born.get(out.name) == level
-        if not (self.ub.leaves(value.name) and read and again):
+        if not self.ub.leaves(value.name) or not (self.read_in_loop(value, out, level) or (again and self.read_at(value, level))):
             return out
         copy = self.ub.new(value, out.dims, out.split, level, f"{value.name}_out_ub", "out")
         self.ub.kept.add(copy.name)
-        self.b.add(level, stage.name, f"T.copy({out.name}, {copy.name})")
+        self.b.add(level, stage.name, *self.ub.moved(out.name, copy.buffer))
         return copy
+
+    def read_at(self, value: Value, level: Level) -> bool:
+        """Whether Vector operations read a value at a level, the end of a step that carries it on included."""
+        readers = (o.out for s, o in self.b.structure.readers.get(value.name, ()) if s.unit == "vector")
+        return any(self.b.structure.levels[r] == level for r in readers) or (level == "body" and value.name in self.b.structure.nexts)
+
+    def read_in_loop(self, value: Value, out: Tile, level: Level) -> bool:
+        """Whether a value that leaves after the loop was read in it once it was there: by the step's operations, or to carry it on."""
+        if level != "epilogue" or self.b.structure.levels[value.name] != "body":
+            return False
+        readers = (o.out for s, o in self.b.structure.readers.get(value.name, ()) if s.unit == "vector")
+        moved = value.name in self.b.structure.nexts and out.name not in self.ub.state_names
+        return moved or any(self.b.structure.levels[r] == "body" for r in readers)
 
     def read_later(self, value: str, level: Level) -> bool:
         users = self.b.structure.readers.get(value, ())
@@ -78,7 +91,7 @@ class Results:
 
     def copied(self, stage: Stage, value: Value, tile: Tile, level: Level) -> Tile:
         out = self.ub.new(value, tile.dims, tile.split, level, use=self.ub.use(value.name))
-        self.b.add(level, stage.name, f"T.copy({tile.name}, {out.name})")
+        self.b.add(level, stage.name, *self.ub.moved(tile.name, out.buffer))
         return out
 
     def wait_free(self, stage: Stage, handoff: Handoff) -> None:

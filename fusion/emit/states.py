@@ -37,7 +37,7 @@ class States:
             else:
                 start = self.operands.fetch(stage, carry.init, dims, tile.split, "prologue")
                 start = self.operands.broadcast(stage, carry.init, start, dims, tile.split, "prologue")
-                self.b.add("prologue", stage.name, f"T.copy({start.name}, {tile.name})")
+                self.b.add("prologue", stage.name, *self.ub.moved(start.name, tile.buffer))
 
     def close(self) -> None:
         """At the end of a step every state takes the value that it is carried to."""
@@ -48,5 +48,5 @@ class States:
             assert new is not None, f"{carry.next} is not in UB at the end of the step"
             if new.name != old.name:
                 stage = self.b.structure.made[carry.next][0]
-                self.b.add(self.b.structure.levels[carry.next], stage.name, f"T.copy({new.name}, {old.name})")
+                self.b.add(self.b.structure.levels[carry.next], stage.name, *self.ub.moved(new.name, old.buffer))
             self.ub.tiles[(carry.next, part, dims)] = old

@@ -15,25 +15,25 @@ TileCode = Callable[[str, list[Operand]], list[str]]
 def _binary(name: str, commutes: bool) -> TileCode:
     def emit(out: str, args: list[Operand]) -> list[str]:
         a, b = args
-        if isinstance(a, float) and commutes:
+        if not isinstance(a, str) and commutes:
             a, b = b, a
         return [f"T.tile.{name}({out}, {a}, {b})"]
 
     return emit
 
 
-def _sub(out: str, args: list[Operand]) -> list[str]:
+def difference(out: str, args: list[Operand]) -> list[str]:
     a, b = args
-    if isinstance(b, float):
+    if not isinstance(b, str):
         return [f"T.tile.add({out}, {a}, {-b})"]
-    if isinstance(a, float):
-        return [f"T.tile.mul({out}, {b}, -1.0)", f"T.tile.add({out}, {out}, {a})"]
+    if not isinstance(a, str):
+        return [f"T.tile.mul({out}, {b}, {-1 if isinstance(a, int) else -1.0})", f"T.tile.add({out}, {out}, {a})"]
     return [f"T.tile.sub({out}, {a}, {b})"]
 
 
 def _div(out: str, args: list[Operand]) -> list[str]:
     a, b = args
-    if isinstance(b, float):
+    if not isinstance(b, str):
         return [f"T.tile.mul({out}, {a}, {1.0 / b})"]
     return [f"T.tile.div({out}, {a}, {b})"]
 
@@ -45,17 +45,27 @@ def _unary(name: str) -> TileCode:
     return emit
 
 
-def _copy(out: str, args: list[Operand]) -> list[str]:
-    return [] if args[0] == out else [f"T.copy({args[0]}, {out})"]
-
-
 def _by_place(out: str, args: list[Operand]) -> list[str]:
     raise AssertionError(f"{out}, {args}: written by vector.py or cube.py, which know the tile's place")
 
 
+_FLOATS = ("float32", "float16", "bool")
+_MORE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("add", "sub", "mul", "max", "min", "ge", "lt", "index"), ("int32",)),
+    **dict.fromkeys(("where", "select"), ("int32", "bfloat16")),
+    **dict.fromkeys(("cast", "gather"), ("int32", "bfloat16", "int8")),
+    "copy": ("bfloat16",),
+}
+
+
+def allowed_dtypes(fn: str) -> tuple[str, ...]:
+    """The dtypes in which an operation can be computed: the Vector unit's floats, and what some operations take beside them."""
+    return (*_FLOATS, *_MORE.get(fn, ()))
+
+
 TILE_OPS: dict[str, TileCode | None] = {
     "add": _binary("add", True),
-    "sub": _sub,
+    "sub": difference,
     "mul": _binary("mul", True),
     "div": _div,
     "max": _binary("max", True),
@@ -67,8 +77,8 @@ TILE_OPS: dict[str, TileCode | None] = {
     "abs": _unary("abs"),
     "relu": _unary("relu"),
     "sigmoid": _by_place,
-    "copy": _copy,
-    "cast": _copy,
+    "copy": _by_place,
+    "cast": _by_place,
     "where": _by_place,
     "select": _by_place,
     "ge": _by_place,
@@ -77,8 +87,8 @@ TILE_OPS: dict[str, TileCode | None] = {
     "amax": _by_place,
     "amin": _by_place,
     "contract": _by_place,
-    "index": None,
-    "gather": None,
+    "index": _by_place,
+    "gather": _by_place,
     "scatter_add": None,
     "topk": None,
     "topk_index": None,

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fusion.emit.builder import KernelBuilder, Tile
-from fusion.emit.program import TileBuffer
+from fusion.emit.casts import chain
+from fusion.emit.program import DTYPE_BYTES, TileBuffer
 from fusion.graph import Op, Value
 from fusion.plan.types import Level
 
 Use = Literal["", "in", "out"]  # of a buffer: neither loaded nor stored, loaded, stored
+Scratch = tuple[str, tuple[int, ...], str]  # what for, shape, dtype
+BLOCK = 32  # bytes that a copy inside of UB moves at once
 Key = tuple[str, str, tuple[str, ...]]  # value, how two Vector cores share it, dims of use
 
 
@@ -28,6 +31,8 @@ class UnifiedBuffer:
     looped: set[str] = field(default_factory=set[str])  # buffers of iterations that serve again after the loop
     moving: set[str] = field(default_factory=set[str])  # buffers written again in every iteration
     state_names: dict[str, str] = field(default_factory=dict[str, str])  # buffers of states, and what the state is carried to
+    scratches: dict[Scratch, TileBuffer] = field(default_factory=dict[Scratch, TileBuffer])
+    cleared: set[str] = field(default_factory=set[str])  # int8 buffers that start with zeros
     last_use: dict[str, int] = field(default_factory=dict[str, int])  # position of the last operation that needs a value's tile
     now: int = 0
 
@@ -109,14 +114,17 @@ class UnifiedBuffer:
         return Tile(made, dims, split)
 
     def scratch(self, like: Tile, name: str) -> str:
-        """A buffer of the same shape that holds nothing from one line to the next operation."""
-        for buffer in self.b.buffers.values():
-            if buffer.name.startswith(name) and buffer.shape == like.buffer.shape and buffer.dtype == like.buffer.dtype:
-                return buffer.name
-        made = self.b.buffer(name, "ub", like.buffer.shape, like.buffer.dtype)
-        self.kept.add(made.name)
-        self.born[made.name] = "prologue"
-        return made.name
+        """A buffer of the same shape and dtype that holds nothing from one line to the next operation."""
+        return self.scratch_of(like.buffer.shape, like.buffer.dtype, name)
+
+    def scratch_of(self, shape: tuple[int, ...], dtype: str, name: str) -> str:
+        """As scratch, with the shape and the dtype given."""
+        key = (name, shape, dtype)
+        if key not in self.scratches:
+            made = self.scratches[key] = self.b.buffer(name, "ub", shape, dtype)
+            self.kept.add(made.name)
+            self.born[made.name] = "prologue"
+        return self.scratches[key].name
 
     def borrowed(self, value: Value, like: Tile, name: str) -> Tile:
         """A buffer for the time before the loop: one that only the loop uses, or a new one."""
@@ -125,6 +133,32 @@ class UnifiedBuffer:
             if free and buffer.shape == like.buffer.shape and buffer.dtype == value.dtype:
                 return Tile(buffer, like.dims, like.split)
         return self.kept_tile(value, like.dims, like.split, name, like.buffer.shape[0])
+
+    def moved(self, source: str, out: TileBuffer) -> list[str]:
+        """One buffer's tile in another of the same shape and dtype. Copies move blocks of 32 bytes: a shorter tile is multiplied by 1."""
+        elements = math.prod(out.shape)
+        if elements * DTYPE_BYTES[out.dtype] % BLOCK == 0:
+            return [f"T.copy({source}, {out.name})"]
+        if out.dtype in ("float32", "float16", "int32"):
+            return [f"T.tile.mul({out.name}, {source}, {'1' if out.dtype == 'int32' else '1.0'})"]
+        wide = self.scratch_of(out.shape, "float32" if out.dtype == "bfloat16" else "float16", "wide_ub")
+        return [f"T.copy({source}, {wide})", f"T.copy({wide}, {out.name})"]
+
+    def cast(self, source: str, out: TileBuffer) -> list[str]:
+        """One buffer's tile in another of the same shape, in its dtype; in several steps where the Vector unit has no conversion."""
+        lines, steps = list[str](), chain(self.b.buffers[source].dtype, out.dtype)
+        for i, dtype in enumerate(steps):
+            target = out.name if dtype == out.dtype and i == len(steps) - 1 else self.scratch_of(out.shape, dtype, f"{dtype}_ub")
+            lines.append(f"T.copy({source}, {target})")
+            source = target
+        return lines
+
+    def zeroed(self, out: TileBuffer) -> list[str]:
+        """A tile filled with 0; there is no fill for int8."""
+        if out.dtype != "int8":
+            return [f"T.tile.fill({out.name}, {'0' if out.dtype == 'int32' else '0.0'})"]
+        wide = self.scratch_of(out.shape, "float16", "float16_ub")
+        return [f"T.tile.fill({wide}, 0.0)", f"T.copy({wide}, {out.name})"]
 
     def split(self, out: str) -> str:
         """The dim that two Vector cores share in the operation that makes a value."""

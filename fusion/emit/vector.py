@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fusion.emit.builder import KernelBuilder, Tile
-from fusion.emit.conditions import Conditions
+from fusion.emit.conditions import SELECTED, Conditions
+from fusion.emit.gathers import Gathers
 from fusion.emit.operands import Operands
 from fusion.emit.operations import Coder
 from fusion.emit.reductions import Reductions
@@ -26,6 +27,7 @@ class VectorEmitter:
         self.coder = Coder(self.ub, self.masks)
         self.operands = Operands(self.ub, self.coder)
         self.results = Results(self.ub)
+        self.gathers = Gathers(self.ub, self.operands, self.results)
         self.reductions = Reductions(self.ub, self.masks, self.operands, self.results)
         self.states = States(self.ub, self.operands)
 
@@ -44,6 +46,8 @@ class VectorEmitter:
         if op.out in self.b.tiling.graph.slices:
             loaded = self.operands.fetch(stage, op.out, self.b.tiling.shape(op.out), "", level)
             self.results.finish(stage, op, value, self.results.copied(stage, value, loaded, level), "", level)
+        elif op.out in self.b.tiling.graph.rows:
+            self.gathers.gather(stage, op, value, level)
         elif form == "reduce":
             self.reductions.reduce(stage, op, value, level)
         else:
@@ -52,12 +56,16 @@ class VectorEmitter:
     def map(self, stage: Stage, op: Op, value: Value, level: Level) -> None:
         split, dims = self.ub.split(op.out), self.b.tiling.shape(op.out)
         args = [self.operands.operand(stage, op, a, dims, split, level) for a in op.args]
-        if op.fn == "cast" and self.masks.tail_conditions(value) and isinstance(args[0], str):
-            args[0] = self.masks.cleared(stage, op, args[0], dims, split, level)
+        tail = self.masks.tail_conditions(value)
+        early = op.fn == "cast" and isinstance(args[0], str) and self.b.buffers[args[0]].dtype in SELECTED
+        if tail and early:
+            args[0] = self.masks.cleared(stage, op, str(args[0]), dims, split, level)
         out = self.result(op, value, dims, split, level, args)
         if out.name in args:
             self.ub.forget(out.buffer, op.out)
         self.b.add(level, stage.name, *self.coder.code(op, out, args, split))
+        if tail and not early:
+            self.b.add(level, stage.name, *self.masks.where(tail, out, [out.name, 0.0], split))
         self.results.finish(stage, op, value, out, split, level)
 
     def result(self, op: Op, value: Value, dims: tuple[str, ...], split: str, level: Level, args: list[Operand]) -> Tile:

@@ -189,6 +189,9 @@ class _Evaluator:
         if op.fn == "select":
             args[0] = args[0] != 0
         result = OPS[op.fn].meaning(*args)
+        if op.fn == "cast" and result.is_floating_point() and not torch_dtype(value.dtype).is_floating_point:
+            bounds = torch.iinfo(torch_dtype(value.dtype))
+            result = result.round().clamp(bounds.min, bounds.max)  # to nearest even, as a cast to a float rounds
         return result.expand([self.extent(d, window)[1] for d in value.dims])
 
     def contract(self, op: Op, value: Value, env: Env) -> torch.Tensor:

@@ -10,7 +10,7 @@ from functools import cached_property
 import networkx as nx
 
 from fusion.errors import FusionError, did_you_mean
-from fusion.graph.slices import Slice, find_silent, find_slices
+from fusion.graph.slices import Rows, Slice, find_rows, find_silent, find_slices
 from fusion.graph.types import Carry, Dim, Op, Stage, Value
 
 
@@ -122,18 +122,23 @@ class StageGraph:
     @cached_property
     def slices(self) -> dict[str, Slice]:
         """Gathers that are plain addressing, by the value that they give."""
-        return find_slices(self)
+        return {out: part for out, part in find_slices(self).items() if out not in self.rows}
+
+    @cached_property
+    def rows(self) -> dict[str, Rows]:
+        """Gathers of rows that data names, by the value that they give."""
+        return find_rows(self)
 
     @cached_property
     def silent(self) -> frozenset[str]:
-        """Index values that only say where slices are."""
-        return find_silent(self, self.slices)
+        """Values that only say where slices are, or of which only slices are used."""
+        return find_silent(self, self.slices, self.rows)
 
     def op_dims(self, op: Op) -> tuple[str, ...]:
         """All dims an operation runs over: those of its operands, then those of its result that are new."""
         found = self._op_dims.get(op.out)
         if found is None:
-            reads = () if op.out in self.slices else op.reads
+            reads = () if op.fn == "gather" else op.reads
             dims = dict.fromkeys(d for a in reads for d in self.value(a).dims)
             found = self._op_dims[op.out] = tuple(dims | dict.fromkeys(self.value(op.out).dims))
         return found
@@ -145,7 +150,7 @@ class StageGraph:
     def stage_dims(self, name: str) -> frozenset[str]:
         """The iteration space of a stage."""
         if name not in self._stage_dims:
-            self._stage_dims[name] = frozenset(d for op in self.stage(name).body for d in self.op_dims(op))
+            self._stage_dims[name] = frozenset(d for op in self.stage(name).body if op.out not in self.silent for d in self.op_dims(op))
         return self._stage_dims[name]
 
     @cached_property

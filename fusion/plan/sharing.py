@@ -72,7 +72,7 @@ def _can_split(s: Structure, dim: str, members: tuple[str, ...]) -> bool:
         return False
     for out in members:
         _, op = s.made[out]
-        if op.fn in COMPARISONS and not fills_repeats(s.tiling, out, 2):
+        if op.fn in COMPARISONS and dim in s.tiling.shape(out) and not fills_repeats(s.tiling, out, 2):
             return False
         if dim in op.over and not s.atomic(out) and not s.lane_dim(out):
             return False

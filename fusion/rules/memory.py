@@ -21,14 +21,9 @@ def tile_bytes(extents: Iterable[int], itemsize: int) -> int:
     return -(-math.prod(extents) * itemsize // BLOCK_BYTES) * BLOCK_BYTES
 
 
-def cube_slots(inner: int) -> int:
-    """A gemm double-buffers its slices, unless one is enough."""
-    return 2 if inner > CUBE_SLICE else 1
-
-
 def cube_operand_bytes(rows: int, inner: int, itemsize: int) -> int:
-    """What one operand of a gemm takes in L0A or L0B: slots * rows * 128 * size."""
-    return cube_slots(inner) * rows * CUBE_SLICE * itemsize
+    """What one operand of a gemm takes in L0A or L0B, which hold two slices along the sum: rows * what they hold of it * size."""
+    return rows * min(inner, 2 * CUBE_SLICE) * itemsize
 
 
 def fractal_rest(length: int, itemsize: int) -> int:

@@ -61,7 +61,7 @@ def test_names() -> None:
 
 
 def test_bytes_and_alignment() -> None:
-    assert memory.cube_operand_bytes(128, 64, 2) == 128 * 128 * 2
+    assert memory.cube_operand_bytes(512, 64, 2) == 512 * 64 * 2
     assert memory.cube_operand_bytes(128, 256, 2) == 2 * 128 * 128 * 2
     assert memory.fractal_rest(200, 2) == 8 and not memory.fractal_rest(208, 2) and memory.fractal_rest(48, 1) == 16
     assert memory.block_rest(6, 4) == 24 and not memory.block_rest(8, 4)

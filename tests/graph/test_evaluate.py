@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
@@ -235,6 +236,18 @@ def test_declared_precision_rounds_where_the_graph_says() -> None:
     assert have.dtype == torch.float16
     assert torch.equal(have, (half["A"].float() @ half["B"].float()).half())
     assert torch.equal(evaluate(graph, exact)["C"], torch.einsum("mk,kn->mn", exact["A"], exact["B"]))
+
+
+@pytest.mark.parametrize("precision", ["golden", "declared"])
+def test_casts_to_integers_round_to_nearest_even_and_saturate(precision: Literal["golden", "declared"]) -> None:
+    g = Graph("round")
+    g.dim("i", 6)
+    x = g.input("x", "i", "float32")
+    with g.vector("v"):
+        y = g.let("y", cast(x, "int8"))
+    g.output(y)
+    data = {"x": torch.tensor([0.5, 1.5, -2.5, 2.7, 300.0, -300.0])}
+    assert evaluate(g.build(), data, precision)["y"].tolist() == [0, 2, -2, 3, 127, -128]
 
 
 @pytest.mark.parametrize(("name", "value"), [("A", None), ("B", torch.zeros(4, 5)), ("A", torch.zeros(3, 5, 1))])

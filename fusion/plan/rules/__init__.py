@@ -45,6 +45,8 @@ PAIR_RULES: tuple[StructureRule, ...] = (
     flow.exists_after,
     tiles.has_tile_code,
     tiles.tiles_are_matrices,
+    tiles.rows_are_gathered,
+    tiles.float32_is_not_transposed,
     flow.grid_sum_is_final,
     flow.only_sums_cross_blocks,
     flow.no_cube_to_cube,
@@ -66,7 +68,7 @@ SET_RULES: tuple[StructureRule, ...] = (
 )
 """Rules that depend on all stages of a kernel together."""
 
-SIZE_RULES: tuple[StructureRule, ...] = (tiles.tiles_are_fractals, tiles.comparisons_fill_repeats)
+SIZE_RULES: tuple[StructureRule, ...] = (tiles.tiles_are_fractals, tiles.rows_are_blocks, tiles.comparisons_fill_repeats)
 """Rules that a kernel breaks if and only if one of its stages does; of all structural rules, only these look at sizes."""
 
 STRUCTURE_RULES: tuple[StructureRule, ...] = (*PAIR_RULES, *SET_RULES, *SIZE_RULES)

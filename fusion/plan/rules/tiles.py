@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fusion.emit.gm import band
-from fusion.emit.tile_ops import TILE_OPS
+from fusion.emit.tile_ops import TILE_OPS, allowed_dtypes
 from fusion.graph import Op
 from fusion.graph.ops import OPS
 from fusion.plan.sharing import fills_repeats
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import COMPARISONS, REPEAT, fractal
+from fusion.rules.memory import BLOCK_BYTES, block_rest
 
 
 def has_tile_code(s: Structure) -> Iterator[tuple[str, str]]:
@@ -24,11 +25,9 @@ def has_tile_code(s: Structure) -> Iterator[tuple[str, str]]:
 
 
 def _unfit(s: Structure, op: Op) -> str:
-    """A dtype in which an operation cannot be computed; integers and bfloat16 can be cast and moved."""
+    """A dtype in which an operation cannot be computed."""
     result, reads = s.graph.value(op.out).dtype, [s.graph.value(r).dtype for r in op.reads]
-    allowed = ("float32", "float16", "bool", *(("bfloat16",) if op.fn in ("cast", "copy") else ()))
-    moved = ("int32", "int8") if op.fn == "cast" else ()
-    return next((d for d in (result, *reads) if d not in allowed and not (d in moved and d != result)), "")
+    return next((d for d in (result, *reads) if d not in allowed_dtypes(op.fn)), "")
 
 
 def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
@@ -80,6 +79,42 @@ def slices_are_loaded(s: Structure) -> Iterator[tuple[str, str]]:
             yield s.made[out][0].name, f"{out} is a part of {part.source}, which stage {maker} of the same kernel makes"
         elif part and band(s.tiling, s.graph.value(part.source)):
             yield s.made[out][0].name, f"{out} is a part of {part.source}, which is stored tile by tile"
+
+
+def rows_are_gathered(s: Structure) -> Iterator[tuple[str, str]]:
+    """Rows are copied from GM one by one, each to a row of a tile, at the index that the index tile holds for it."""
+    for out in (out for out in s.made if out in s.graph.rows and out not in s.graph.silent):
+        rows, shape = s.graph.rows[out], s.tiling.shape(out)
+        source, named, where = s.graph.value(rows.source), s.tiling.shape(rows.index), s.made[out][0].name
+        if rows.source in s.made:
+            yield where, f"{out} gathers rows of {rows.source}, which stage {s.made[rows.source][0].name} of the same kernel makes"
+        elif band(s.tiling, source):
+            yield where, f"{out} gathers rows of {rows.source}, which is stored tile by tile"
+        elif not shape or (named and (len(shape) < 2 or shape[:1] != named or named[0] in source.dims)):
+            have, index = " ".join(shape) or "none", " ".join(named) or "none"
+            why = f"tiled dims {have}, of its index {index}; copied are rows: one tiled dim of the index, then one of {source.name}"
+            yield where, f"{out} has the {why}"
+
+
+def rows_are_blocks(s: Structure) -> Iterator[tuple[str, str]]:
+    """A row that is copied alone starts and ends at whole blocks of UB."""
+    for out in (out for out in s.made if out in s.graph.rows and out not in s.graph.silent and len(s.tiling.shape(out)) == 2):
+        last, dtype = s.tiling.shape(out)[1], s.graph.value(out)
+        if block_rest(s.tiling.tile(last), dtype.itemsize):
+            yield (
+                s.made[out][0].name,
+                f"{out}: a row of {s.tiling.tile(last)} elements of {last} is not whole blocks of {BLOCK_BYTES} bytes",
+            )
+
+
+def float32_is_not_transposed(s: Structure) -> Iterator[tuple[str, str]]:
+    """The Cube's loads transpose 16-bit and 8-bit tiles only: a float32 tile has the summed dim along its rows."""
+    for out, (stage, op) in s.made.items():
+        for r in op.reads if OPS[op.fn].form == "contract" else ():
+            shape = s.tiling.shape(r)
+            if s.graph.value(r).dtype == "float32" and len(shape) == 2 and shape[1] not in op.over:
+                first = f"{out} sums the float32 value {r} over {shape[0]}, the first dim of its tiles"
+                yield stage.name, f"{first}: declare dim {shape[0]} after {shape[1]}, or cast it"
 
 
 def tiles_are_fractals(s: Structure) -> Iterator[tuple[str, str]]:
