@@ -25,7 +25,8 @@ class Draw:
 
 
 def random_inputs(graph: StageGraph, draw: Draw) -> dict[str, torch.Tensor]:
-    """All inputs by name, in the caller's layout. Integer inputs are positions of the dims that they index, or small numbers."""
+    """All inputs by name, in the caller's layout. Integer inputs are small numbers, or positions of
+    the dim that they index, with one before its begin and one behind its end."""
     import torch
 
     generator = torch.Generator().manual_seed(draw.seed)
@@ -54,7 +55,11 @@ def _one(graph: StageGraph, value: Value, draw: Draw, generator: torch.Generator
 
     shape, dtype = external_shape(graph, value), torch_dtype(value.dtype)
     if not dtype.is_floating_point:
-        return torch.randint(0, _limit(graph, value), shape, generator=generator).to(dtype)
+        limit = _limit(graph, value)
+        drawn = torch.randint(0, limit, shape, generator=generator)
+        for place, index in enumerate((-1, limit) if indexes(graph, value) else ()):
+            drawn.view(-1)[(7 * place + 3) % drawn.numel()] = index
+        return drawn.to(dtype)
     data = torch.randn(shape, generator=generator, dtype=torch.float64) * draw.scale + draw.shift
     data = data.to(dtype)
     for place, number in enumerate(_special(draw.special, dtype)):
@@ -69,8 +74,12 @@ def _special(kind: str, dtype: torch.dtype) -> tuple[float, ...]:
     return {"": (), "inf": (float("inf"), -float("inf")), "nan": (float("nan"),), "extreme": (info.max, info.min, info.tiny)}[kind]
 
 
+def indexes(graph: StageGraph, value: Value) -> list[int]:
+    """Sizes of the dims that an input names rows of."""
+    ops = [op for s in graph.stages for op in s.body if op.fn in ("gather", "scatter_add") and op.args[-1] == value.name]
+    return [graph.dim(op.over[0] if op.fn == "gather" else op.attr).size for op in ops]
+
+
 def _limit(graph: StageGraph, value: Value) -> int:
     """One past the largest useful integer: the smallest dim that the value indexes."""
-    ops = [op for s in graph.stages for op in s.body if op.fn in ("gather", "scatter_add") and op.args[-1] == value.name]
-    sizes = [graph.dim(op.over[0]).size if op.fn == "gather" else graph.dim(op.attr).size for op in ops]
-    return min(sizes, default=8)
+    return min(indexes(graph, value), default=8)
