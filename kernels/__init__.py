@@ -9,20 +9,26 @@ if TYPE_CHECKING:
 
 OPERATORS: dict[str, str] = {
     "attention_fwd": "kernels.attention:attention_fwd",
+    "cross_entropy": "kernels.loss:cross_entropy",
     "gdn_chunk_h": "kernels.gated_delta:gdn_chunk_h",
     "gdn_chunk_o": "kernels.gated_delta:gdn_chunk_o",
     "gdn_kkt": "kernels.gated_delta:gdn_kkt",
     "gdn_wy_fast": "kernels.gated_delta:gdn_wy_fast",
     "gemm": "kernels.linear:gemm",
     "gemm_bias_relu": "kernels.linear:gemm_bias_relu",
+    "gqa_decode_paged": "kernels.paged:gqa_decode_paged",
     "gqa_sink_bwd": "kernels.attention_sink:gqa_sink_bwd",
     "indexer_topk": "kernels.indexer:indexer_topk",
     "layer_norm": "kernels.norm:layer_norm",
     "mha_bwd": "kernels.attention:mha_bwd",
     "mla_decode": "kernels.mla:mla_decode",
     "mlp": "kernels.linear:mlp",
+    "quantize_tokens": "kernels.quantized:quantize_tokens",
     "rms_norm": "kernels.norm:rms_norm",
+    "rope": "kernels.rope:rope",
     "sparse_mla_fwd": "kernels.sparse_mla:sparse_mla_fwd",
+    "ssd_chunk_state": "kernels.state_space:ssd_chunk_state",
+    "w8a8_gemm": "kernels.quantized:w8a8_gemm",
 }
 """Where each operator is: `module:function`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fusion.graph import Graph, StageGraph, cast, contract, exp, largest, log, maximum, operator, total
 from fusion.graph.expr import Expr
-from kernels.checks import MASKED, multiple
+from kernels.checks import MASKED, multiple, softmax_scale
 
 
 @operator
@@ -28,12 +28,12 @@ def mla_decode(
     """Latent attention decode over a split context, partial results combined (BHD, BSND)."""
     group = multiple("mla_decode", heads=heads, kv_heads=kv_heads)
     per_split = multiple("mla_decode", "every split takes an equal part of the context", kv_ctx=kv_ctx, num_split=num_split)
-    scale = (dim + pe_dim) ** -0.5 if sm_scale is None else sm_scale
+    scale = softmax_scale("mla_decode", sm_scale, dim + pe_dim)
     g = Graph("mla_decode")
     g.dim("b", batch)
     g.dim("n", kv_heads)
     g.dim("s", num_split)
-    g.dim("h", group)
+    g.dim("h", group, tiles=(32, 64, 128))
     g.dim("k", per_split, tiles=(block_N,) if block_N else (64, 128))
     g.dim("d", dim)
     g.dim("r", pe_dim)
@@ -72,6 +72,18 @@ def mla_decode(
 
 
 def _combined(g: Graph, o_part: Expr, lse_part: Expr, dtype: str) -> Expr:
-    with g.vector("combine"):
-        w = g.let("w", exp(lse_part - largest(lse_part, over="s")))
-        return g.let("O", cast(total(o_part * w, over="s") / total(w, over="s"), dtype))
+    with g.scan("s"):
+        top = g.state("top", "b n h", init=MASKED)
+        weight = g.state("weight", "b n h", init=0.0)
+        acc = g.state("acc", "b n h d", init=0.0)
+        with g.vector("combine"):
+            top_new = g.let("top_new", maximum(top, largest(lse_part, over="s")))
+            fade = g.let("fade", exp(top - top_new))
+            w = g.let("w", exp(lse_part - top_new))
+            weight_new = g.let("weight_new", weight * fade + total(w, over="s"))
+            acc_new = g.let("acc_new", acc * fade + total(o_part * w, over="s"))
+        g.carry(top, top_new)
+        g.carry(weight, weight_new)
+        g.carry(acc, acc_new)
+    with g.vector("finish"):
+        return g.let("O", cast(acc_new / weight_new, dtype))

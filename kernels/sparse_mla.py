@@ -23,7 +23,7 @@ from fusion.graph import (
     total,
     where,
 )
-from kernels.checks import MASKED, at_least, at_most, multiple
+from kernels.checks import MASKED, at_least, at_most, multiple, softmax_scale
 
 TINY = 1.0e-30  # the least denominator: keeps a query without keys at O = 0
 
@@ -47,12 +47,12 @@ def sparse_mla_fwd(
     group = multiple("sparse_mla_fwd", heads=heads, kv_heads=kv_heads)
     at_most("sparse_mla_fwd", kv_len, "at most every row of KV can be listed", topk=topk)
     at_least("sparse_mla_fwd", 0, q_start=q_start)
-    scale = (dim + tail_dim) ** -0.5 if sm_scale is None else sm_scale
+    scale = softmax_scale("sparse_mla_fwd", sm_scale, dim + tail_dim)
     g = Graph("sparse_mla_fwd")
     g.dim("b", batch)
     g.dim("q", seq_len)
     g.dim("n", kv_heads)
-    g.dim("h", group)
+    g.dim("h", group, tiles=(32, 64, 128))
     g.dim("k", kv_len)
     g.dim("t", topk, tiles=(block_I,) if block_I else (64, 128))
     g.dim("e", dim + tail_dim)
