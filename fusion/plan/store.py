@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
+from fusion.files import keep_newest, write_whole
 from fusion.paths import home
 
 KEEP = 300  # answers
@@ -38,9 +39,5 @@ def recall(question: str) -> dict[str, object] | None:
 def remember(question: str, answer: dict[str, object]) -> None:
     """Keeps an answer, whole or not at all, and forgets the oldest beyond KEEP."""
     path = _file(question)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{id(answer)}.part")
-    draft.write_text(json.dumps(answer))
-    draft.replace(path)
-    for old in sorted(path.parent.glob("*.json"), key=lambda f: f.stat().st_mtime, reverse=True)[KEEP:]:
-        old.unlink(missing_ok=True)
+    write_whole(path, json.dumps(answer))
+    keep_newest(path.parent.glob("*.json"), KEEP)

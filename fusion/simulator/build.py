@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fusion.errors import FusionError
+from fusion.files import keep_bytes, keep_newest, newest_first
 from fusion.paths import home
 from fusion.simulator.source import Kernel, rewrite
 
@@ -122,21 +123,12 @@ def readable_errors(stderr: str, source: list[str]) -> list[str]:
 
 
 def prune(keep_headers: int = 6, kernel_bytes: int = 512 << 20) -> None:
-    """Bounds the cache: the newest precompiled headers (tens of MB each) and runtimes, and the kernels used last."""
-
-    def newest(pattern: str) -> list[Path]:
-        found = [(path.stat().st_mtime, path) for path in cache().glob(pattern) if path.exists()]
-        return [path for _, path in sorted(found, key=lambda pair: pair[0], reverse=True)]
-
-    for path in newest("prelude-*")[keep_headers:]:
+    """Bounds the cache: the newest precompiled headers (tens of MB each) and runtimes, and the kernels and outlines used last."""
+    for path, _ in newest_first(cache().glob("prelude-*"))[keep_headers:]:
         shutil.rmtree(path, ignore_errors=True)
-    for path in newest("runtime-*.o")[keep_headers:]:
-        path.unlink(missing_ok=True)
-    total = 0
-    for path in newest("kernel-*"):
-        total += path.stat().st_size
-        if total > kernel_bytes:
-            path.unlink(missing_ok=True)
+    keep_newest(cache().glob("runtime-*.o"), keep_headers)
+    keep_bytes(cache().glob("kernel-*"), kernel_bytes)
+    keep_bytes(cache().glob("outline-*"), kernel_bytes)
 
 
 def publish(make: Path, target: Path) -> Path:

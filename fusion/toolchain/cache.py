@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from fusion.files import keep_newest, write_whole
 from fusion.toolchain import layout
 
 Json: TypeAlias = "dict[str, object]"
@@ -50,11 +49,7 @@ def put(name: str, result: Mapping[str, object]) -> None:
     if isinstance(error, dict) and error.get("kind") not in KEPT_ERRORS:
         return
     with contextlib.suppress(OSError):
-        layout.results().mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=layout.results(), suffix=".partial")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(result, file)
-        os.replace(partial, _path(name))
+        write_whole(_path(name), json.dumps(result))
 
 
 def count() -> int:
@@ -67,9 +62,7 @@ def prune() -> None:
     files = _all()
     if len(files) <= MOST_RESULTS:
         return
-    oldest = sorted(files, key=lambda path: path.stat().st_mtime)
-    for path in oldest[: len(files) - KEPT_RESULTS]:
-        path.unlink(missing_ok=True)
+    keep_newest(files, KEPT_RESULTS)
 
 
 def _all() -> list[Path]:

@@ -13,6 +13,7 @@ from typing import cast
 import fusion.precision
 import fusion.simulator
 from fusion.emit.program import Program
+from fusion.files import keep_newest, write_whole
 from fusion.graph import to_text
 from fusion.paths import home
 from fusion.precision import Comparison, Tolerance
@@ -55,19 +56,14 @@ def remembered(name: str) -> PlanVerdict | None:
 
 def remember(name: str, verdict: PlanVerdict) -> None:
     """Writes the verdict whole or not at all, and forgets the oldest beyond KEEP."""
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
     data = {
         "verdict": verdict.verdict,
         "seconds": verdict.seconds,
         "outputs": {n: asdict(c) for n, c in verdict.outputs.items()},
         "findings": [asdict(f) for f in verdict.findings],
     }
-    draft = folder / f"{name}.{id(verdict)}.part"
-    draft.write_text(json.dumps(data))
-    draft.replace(folder / f"{name}.json")
-    for old in sorted(folder.glob("*.json"), key=lambda f: f.stat().st_mtime, reverse=True)[KEEP:]:
-        old.unlink(missing_ok=True)
+    write_whole(_folder() / f"{name}.json", json.dumps(data))
+    keep_newest(_folder().glob("*.json"), KEEP)
 
 
 def _read(data: Mapping[str, object]) -> PlanVerdict:
