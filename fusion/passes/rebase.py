@@ -55,7 +55,10 @@ def rebased(plan: Plan, graph: StageGraph, tiles: tuple[tuple[str, int], ...]) -
 
 
 def _kernel(before: Plan, after: Plan, old: Kernel) -> Kernel:
-    """The kernel with its handoffs as they were chosen, or as they are safe where that breaks a rule that held before."""
+    """The kernel with its handoffs as they were chosen, or as they are safe where that breaks a rule that held before.
+
+    Safe are the planner's own handoffs, in the last resort with one block for each task instead of persistent blocks.
+    """
     structure, limits = structure_of(after, old), limits_of(after)
     fresh = default_kernel(structure, old.name, limits)
     fresh = replace(fresh, stages=old.stages, persistent=old.persistent, threads=min(old.threads, fresh.threads))
@@ -63,6 +66,7 @@ def _kernel(before: Plan, after: Plan, old: Kernel) -> Kernel:
     kept = tuple(replace(chosen.get(h.value, h), level=h.level, direction=h.direction) for h in fresh.handoffs)
     same = replace(fresh, threads=old.threads, handoffs=kept)
     known = {r.rule for r in kernel_problems(structure_of(before, old), old, limits)}
-    broken = [r for r in kernel_problems(structure, same, limits) if r.rule not in known]
-    legal = broken and not any(True for _ in kernel_problems(structure, fresh, limits))
-    return placed(structure, fresh if legal else same)
+    if any(r.rule not in known for r in kernel_problems(structure, same, limits)):
+        safe = (fresh, replace(fresh, persistent=False))
+        return placed(structure, next((k for k in safe if not any(True for _ in kernel_problems(structure, k, limits))), same))
+    return placed(structure, same)

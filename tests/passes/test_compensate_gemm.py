@@ -9,6 +9,7 @@ from fusion.graph import Graph, StageGraph, cast, contract, exp
 from fusion.graph.evaluate import evaluate
 from fusion.passes import parse_pipeline, run_graph_pipeline, run_pipeline
 from fusion.passes.check import plan_problems
+from fusion.plan.planner import Planner
 from kernels.attention_sink import gqa_sink_bwd
 from passes.compensate_gemm import CompensateGemm
 from tests.inputs import random_inputs
@@ -135,3 +136,22 @@ def test_what_does_not_fit_is_refused_with_numbers_or_gets_smaller_tiles() -> No
     assert refusal.rule == "memory-fits" and "B of UB, which has 196352 B" in refusal.why
     smaller = run_pipeline(tight, parse_pipeline("compensate-gemm{retile=true}")).artefact
     assert smaller.tiles != tight.tiles and plan_problems(smaller) == ()
+
+
+def test_blocks_are_no_longer_persistent_where_the_error_has_no_way_back() -> None:
+    """Y = (X A) B, one product a kernel: tile after tile goes from Cube to Vector on one slot, and nothing comes back."""
+    g = Graph("chain")
+    for name, size in {"t": 2048, "a": 512, "b": 512, "e": 512}.items():
+        g.dim(name, size, tiles=(64,))
+    X, A, B = g.input("X", "t a", "float16"), g.input("A", "a b", "float16"), g.input("B", "b e", "float16")
+    with g.cube("one"):
+        x = g.let("x", contract(X, A, over="a"))
+    with g.vector("round"):
+        rounded = g.let("rounded", cast(x, "float16"))
+    with g.cube("two"):
+        g.output(g.let("y", contract(rounded, B, over="b")))
+    found = Planner(g.build()).plan(2)[0].plan
+    assert [(k.stages, k.persistent) for k in found.kernels] == [(("one", "round"), True), (("two",), True)]
+    result = run_pipeline(found, parse_pipeline("compensate-gemm"))
+    assert [k.persistent for k in result.artefact.kernels] == [False, True] and not result.refusals
+    assert not plan_problems(result.artefact)
