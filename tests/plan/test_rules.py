@@ -204,6 +204,18 @@ def gathered(rows: str, source: str, index: str = "q", tiles: str = "q d") -> Br
     return broken(structure(g.build(), stages, tiles=dict.fromkeys(tiles.split(), 64)))
 
 
+def vector_operand() -> Broken:
+    g = Graph("vector")
+    for d in "qkd":
+        g.dim(d, 64)
+    A = g.input("A", "q k d", "float16")
+    B = g.input("B", "d", "float16")
+    with g.cube("product"):
+        y = g.let("y", contract(A, B, over="d"))
+    g.output(y)
+    return broken(structure(g.build(), "product", tiles={"q": 64, "k": 64, "d": 64}))
+
+
 def narrow_rows() -> Broken:
     g = Graph("narrow")
     for d, size in (("q", 64), ("v", 64), ("d", 8)):
@@ -272,6 +284,7 @@ STRUCTURE: list[tuple[str, Callable[[], Broken], str, str]] = [
     ("numbers-meet-tiles", number_over_a_loop, "one", "y__1 is a single number that a loop or blocks add up"),
     ("numbers-meet-tiles", number_of_numbers, "one", "y = sum over b works on no tiled dim"),
     ("slices-are-loaded", part_of_what_is_made_here, "use", "is a part of y, which stage make of the same kernel makes"),
+    ("tiles-are-matrices", vector_operand, "product", "y takes A with the tiled dims q k d, the Cube takes matrices"),
     ("rows-are-gathered", lambda: gathered("made", "v d"), "fetch", "rows of made, which stage make of the same kernel makes"),
     ("rows-are-gathered", lambda: gathered("W", "v d", "b q", "b q d"), "fetch", "y has the tiled dims b q d, of its index b q"),
     ("rows-are-gathered", lambda: gathered("W", "q v"), "fetch", "y has the tiled dims q, of its index q; copied are rows"),

@@ -31,7 +31,7 @@ def _unfit(s: Structure, op: Op) -> str:
 
 
 def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
-    """On-chip tiles have at most two tiled dims; a contraction has one of each kind."""
+    """On-chip tiles have at most two tiled dims; a contraction has one of each kind, and each of its operands the sum's and another."""
     for out, (stage, op) in s.made.items():
         dims = [d for d in s.graph.op_dims(op) if s.tiling.is_matrix(d)]
         if OPS[op.fn].form == "contract":
@@ -41,6 +41,12 @@ def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
                 yield (
                     stage.name,
                     f"{out} needs one tiled dim each for rows, columns and the sum, it has {have}: multiply and sum it in a Vector stage",
+                )
+            elif odd := next((r for r in op.reads if len(s.tiling.shape(r)) != 2), ""):
+                have = " ".join(s.tiling.shape(odd))
+                yield (
+                    stage.name,
+                    f"{out} takes {odd} with the tiled dims {have}, the Cube takes matrices: multiply and sum it in a Vector stage",
                 )
         elif len(dims) > 2:
             yield stage.name, f"{out} works on {len(dims)} tiled dims ({' '.join(dims)}), a tile has two"
