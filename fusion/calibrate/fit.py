@@ -46,7 +46,7 @@ PARAMETERS: Mapping[str, tuple[float, float]] = {  # public value in base units,
 
 @dataclass(frozen=True)
 class Row:
-    """One measured latency and the launches that it is the sum of. `group` names rows of the same family of kernels."""
+    """One measured latency and the launches that it is the sum of. `group` is the operator of its kernels, empty if unknown."""
 
     label: str
     measured_us: float
@@ -200,7 +200,9 @@ def fit(
     parameters = tuple(Parameter(k, PARAMETERS[k][0], fitted[k], narrowed[k], k in keys) for k in candidates)
     residuals = _residuals(base, fitted, rows, keys, theta, leave_out, progress)
     width = interval(residuals)
-    return Calibration(replace(fitted, interval=width, calibrated=tuple(keys)), parameters, residuals, width)
+    measured = tuple(sorted({r.group for r in rows if r.group}))
+    device = replace(fitted, interval=width, calibrated=tuple(keys), measured=measured)
+    return Calibration(device, parameters, residuals, width)
 
 
 def _residuals(

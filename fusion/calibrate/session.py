@@ -36,7 +36,14 @@ def rows_of(paths: Sequence[Path], mapping: Sequence[str]) -> tuple[list[Row], l
     read = [m for p in paths for m in tables.read(p, tables.mapped(mapping))]
     used = tables.only_known(read, known)
     left = [m.label for m in read if m not in used]
-    return [Row(m.label, m.us, tuple(_outline(k) for k in m.launches)) for m in used], left
+    return [Row(m.label, m.us, tuple(_outline(k) for k in m.launches), _operator(m.launches[0])) for m in used], left
+
+
+def _operator(label: str) -> str:
+    """The operator that a kernel is of; for a file its name, where that is all that is known."""
+    if own.is_own(label):
+        return Path(label.partition(".py")[0]).name
+    return "" if label.startswith("bench/") else measured.OPERATOR
 
 
 def calibrated(device: Device, rows: Sequence[Row], progress: Progress) -> Calibration:

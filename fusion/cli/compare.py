@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from fusion.device import Device
     from fusion.graph import StageGraph
 
 
@@ -93,7 +94,7 @@ def compare(
         entries = session.compare_targets(
             graph, counts(targets) if targets else possible_counts(graph), described, prepare, fast, keep, progress
         )
-    reasons = why(entries, described)
+    reasons = why(entries)
     if as_json:
         click.echo(json.dumps([e.to_json() for e in entries], indent=1))
     elif as_csv:
@@ -101,7 +102,7 @@ def compare(
     else:
         console().print(table(entries))
         extrapolated = dict.fromkeys(f"{e.plan}: {note}" for e in entries if e.time for note in e.time.notes)
-        for line in [*reasons, *extrapolated, *notes(described.interval, described.calibrated)]:
+        for line in [*reasons, *extrapolated, *notes(graph.name, described)]:
             click.echo(line)
     _pictures(entries, reasons, graph.name, html, trace, fast, quiet=as_json or as_csv)
 
@@ -125,10 +126,15 @@ def counts(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(p) for p in parts))
 
 
-def notes(interval: float, calibrated: tuple[str, ...]) -> list[str]:
-    if not calibrated:
-        return ["This device is not calibrated: times are from public figures, differences below a third mean little."]
-    return [f"Times are ±{100 * interval:.0f} % (nine of ten kernels like those of the calibration); differences inside of that are ties."]
+def notes(operator: str, device: Device) -> list[str]:
+    """How sure the times are, and why."""
+    sure = f"Times are ±{100 * device.interval_of(operator):.0f} %"
+    if not device.calibrated:
+        return [f"{sure}: {device.name} is not calibrated, they are from public figures. `fusion-plan calibrate` narrows this."]
+    if operator not in device.measured:
+        known = ", ".join(device.measured) or "microbenchmarks"
+        return [f"{sure}: {operator} is uncalibrated, {device.name} was calibrated with kernels of {known}. Measure one, and calibrate."]
+    return [f"{sure} (nine of ten kernels like those of the calibration); differences inside of that are ties."]
 
 
 def _pictures(entries: list, reasons: list[str], name: str, html: Path | None, trace: Path | None, fast: bool, quiet: bool) -> None:  # type: ignore[type-arg]

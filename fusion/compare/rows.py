@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fusion.compare.published import published
-from fusion.device import Device
 from fusion.emit.program import Program
 from fusion.output.summary import Summary
 from fusion.timeline.program import PlanTime
@@ -94,7 +93,7 @@ def _verdict(entry: Entry, best: Entry | None) -> str:
     return f"slower (+{100 * slower:.0f} %)"
 
 
-def why(entries: Sequence[Entry], device: Device) -> list[str]:
+def why(entries: Sequence[Entry]) -> list[str]:
     """Two lines about the best plan against the nearest other count of kernels: what it saves, what it costs."""
     best = next((e for e in entries if e.verdict == "best"), None)
     others = [e for e in entries if best and e is not best and e.time and e.summary and e.kernels != best.kernels]
@@ -113,6 +112,6 @@ def why(entries: Sequence[Entry], device: Device) -> list[str]:
     stall, share = max(long.waits.items(), key=lambda kv: kv[1], default=("nothing", 0.0))
     part = 100 * long.us / best.time.kernels_us
     cost = f"What is left: {long.name} takes {part:.0f} %, {long.bottleneck}; waits: {stall} {100 * share:.0f} %."
-    if device.interval and apart <= device.interval * (best.predicted_us or 0.0):
+    if apart <= best.interval * (best.predicted_us or 0.0):
         gain += " That is inside of the interval: a tie."
     return [gain, cost]

@@ -86,7 +86,15 @@ def compare_targets(
         if not found.get(target):
             least = floor(graph, device).us
             entries.append(
-                Entry(words.count(target, "kernel"), target, None, None, device.interval, least, error=planner.impossible(target).what)
+                Entry(
+                    words.count(target, "kernel"),
+                    target,
+                    None,
+                    None,
+                    device.interval_of(graph.name),
+                    least,
+                    error=planner.impossible(target).what,
+                )
             )
             continue
         entries.append(_entry(words.count(target, "kernel"), found[target], graph, device, prepare, fast))
@@ -94,14 +102,14 @@ def compare_targets(
 
 
 def _entry(name: str, planned: Sequence[Planned], graph: StageGraph, device: Device, prepare: Prepare, fast: bool) -> Entry:
-    least = floor(graph, device).us
+    least, interval = floor(graph, device).us, device.interval_of(graph.name)
     if fast:
         program = emit(prepare(planned[0].plan), device.limits())
         summary = summarize(program, device.limits(), {})
-        return Entry(name, len(program.kernels), planned[0].us, planned[0].us, device.interval, least, program, summary)
+        return Entry(name, len(program.kernels), planned[0].us, planned[0].us, interval, least, program, summary)
     try:
         best = rerank(planned, device, prepare)[0]
     except FusionError as error:
-        return Entry(name, len(planned[0].plan.kernels), None, planned[0].us, device.interval, least, error=error.what)
+        return Entry(name, len(planned[0].plan.kernels), None, planned[0].us, interval, least, error=error.what)
     summary = summarize(best.program, device.limits(), {})
-    return Entry(name, len(best.program.kernels), best.time.us, best.estimated_us, device.interval, least, best.program, summary, best.time)
+    return Entry(name, len(best.program.kernels), best.time.us, best.estimated_us, interval, least, best.program, summary, best.time)

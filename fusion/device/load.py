@@ -20,7 +20,7 @@ else:  # pragma: no cover
     import tomli as tomllib  # pyright: ignore
 
 DATA = Path(__file__).parent / "data"
-HEAD = ("name", "base", "interval", "calibrated")
+HEAD = ("name", "base", "interval", "calibrated", "measured")
 POSITIVE = {k for k in ALL_KEYS if not k.endswith((".start", ".drain", ".burst", ".load_start"))}
 Table = Mapping[str, object]
 
@@ -83,12 +83,18 @@ def _start(base: object, where: str) -> Device:
 
 
 def _uncertainty(device: Device, table: Table, where: str) -> Device:
-    interval, calibrated = table.get("interval", device.interval), table.get("calibrated", list(device.calibrated))
+    interval = table.get("interval", device.interval)
     if not isinstance(interval, int | float) or isinstance(interval, bool) or not 0 <= interval < 10:
         raise FusionError(f"interval = {interval!r}, expected a number such as 0.15", where=where)
-    if not isinstance(calibrated, list):
-        raise FusionError("calibrated must be a list of keys", where=where)
-    return replace(device, interval=float(interval), calibrated=tuple(str(k) for k in cast("list[object]", calibrated)))
+    calibrated = _listed(table.get("calibrated", list(device.calibrated)), "calibrated must be a list of keys", where)
+    measured = _listed(table.get("measured", list(device.measured)), "measured must be a list of operators", where)
+    return replace(device, interval=float(interval), calibrated=calibrated, measured=measured)
+
+
+def _listed(value: object, expected: str, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise FusionError(expected, where=where, remedy='write ["a", "b"], or [] for none')
+    return tuple(str(item) for item in cast("list[object]", value))
 
 
 def _numbers(table: Table, where: str, prefix: str = "") -> Iterator[tuple[str, Number]]:
@@ -131,7 +137,8 @@ def _number(key: str, entry: object, where: str) -> Number:
 def save(device: Device, note: str = "") -> str:
     """The text of a device file: `loads(save(d), ...) == d`."""
     lines = [*(f"# {line}" for line in note.splitlines()), f'name = "{device.name}"', f"interval = {device.interval:g}"]
-    lines.append(f"calibrated = [{', '.join(_quoted(k) for k in device.calibrated)}]")
+    for name, items in (("calibrated", device.calibrated), ("measured", device.measured)):
+        lines.append(f"{name} = [{', '.join(_quoted(item) for item in items)}]")
     section = ""
     for key in ALL_KEYS:
         table, _, leaf = key.rpartition(".")

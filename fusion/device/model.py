@@ -9,6 +9,9 @@ from functools import cached_property
 from fusion.device.schema import ALL_KEYS, UNITS
 from fusion.plan.device import Limits
 
+UNSEEN = 0.25  # M: error of a calibrated timeline on kernels of other operators
+UNCALIBRATED = 0.5  # I: public figures alone
+
 
 @dataclass(frozen=True)
 class Number:
@@ -24,13 +27,14 @@ class Device:
     """All numbers of a device by key (`gm.latency`); `device[key]` is in the base unit: bytes, ns, bytes/ns, cycles, MHz.
 
     `interval` is the relative half width of a prediction, from calibration; 0 where the device was never calibrated.
-    `calibrated` are the keys that a calibration has set.
+    `calibrated` are the keys that a calibration has set, `measured` the operators whose kernels it was made with.
     """
 
     name: str
     numbers: Mapping[str, Number]
     interval: float = 0.0
     calibrated: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -53,6 +57,12 @@ class Device:
     @cached_property
     def cube_cores(self) -> int:
         return int(self["cores.cube"])
+
+    def interval_of(self, operator: str) -> float:
+        """The relative half width of a prediction for kernels of this operator."""
+        if operator in self.measured:
+            return self.interval
+        return max(self.interval, UNSEEN if self.calibrated else UNCALIBRATED)
 
     def ns(self, key: str) -> float:
         """Nanoseconds of a number given in cycles."""

@@ -51,7 +51,7 @@ def test_a_profile_is_mapped_to_a_kernel_file(tmp_path: Path) -> None:
     profile = tmp_path / "OpBasicInfo.csv"
     profile.write_text("Op Name,Task Duration(us),\nexpo_kernel,900,\nexpo_kernel,20.0,\nexpo_kernel,22.0,\nother,3.0,\n")
     (row,), left = rows_of([profile], [f"expo={path}"])
-    assert (row.label, row.measured_us, left) == ("expo", 21.0, ["other"])
+    assert (row.label, row.measured_us, row.group, left) == ("expo", 21.0, "mine", ["other"])
     assert row.launches[0].blocks == 80, "the arguments are those of the file's own call"
     assert 5.0 < predict(load(), row) < 100.0
 

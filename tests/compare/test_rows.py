@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from fusion.cli.compare import compare, counts
+from fusion.cli.compare import compare, counts, notes
 from fusion.compare.published import published
 from fusion.compare.rows import Entry, judged
 from fusion.compare.table import as_csv
@@ -52,6 +52,14 @@ def test_the_measured_shape_is_recognized() -> None:
     known = published("gqa_sink_bwd")
     assert known and known.is_shape_of(gqa_sink_bwd(window=128)) and published("gemm") is None
     assert not known.is_shape_of(gqa_sink_bwd(window=256)) and not known.is_shape_of(gqa_sink_bwd(window=128, seq_len=2048))
+
+
+def test_the_interval_knows_what_was_measured() -> None:
+    device = load("910B3")
+    assert device.interval_of("gqa_sink_bwd") == device.interval < 0.15 and device.interval_of("gemm") == 0.25
+    assert load("910B2").interval_of("gqa_sink_bwd") == 0.5
+    assert notes("gemm", device)[0].startswith("Times are ±25 %: gemm is uncalibrated, 910B3 was calibrated with kernels of gqa_sink_bwd.")
+    assert notes("gemm", load("910B2"))[0].startswith("Times are ±50 %: 910B2 is not calibrated")
 
 
 def test_fast_compare_prints_json_only() -> None:
