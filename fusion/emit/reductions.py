@@ -48,8 +48,9 @@ class Reductions:
             out = tile
         if self.b.structure.accumulates(stage, op):
             out = self.accumulate(stage, op, value, out, level)
-        elif out is tile and not self.b.lane_dim(value.name):
-            out = self.results.copied(stage, value, tile, level)
+        elif out is tile:
+            plain = bool(self.b.lane_dim(value.name)) and self.ub.may_serve(tile.name, "out")
+            out = self.ub.used(tile, level, "out") if plain else self.results.copied(stage, value, tile, level)
         if self.b.lane_dim(value.name):
             self.results.store(stage, value, out, split, "epilogue" if self.b.structure.accumulates(stage, op) else level)
             return

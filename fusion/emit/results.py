@@ -83,6 +83,7 @@ class Results:
 
     def store(self, stage: Stage, value: Value, out: Tile, split: str, level: Level) -> None:
         """UB -> GM, atomically where other blocks add to the same place."""
+        assert self.ub.uses.get(out.name) != "in" or not self.ub.repeats, f"{out.name} is loaded and stored"
         atomic = self.b.structure.atomic(value.name)
         self.b.param(value, "atomic" if atomic else "output")
         place, region = self.b.place(value, split), self.b.region(value, split)

@@ -193,3 +193,18 @@ def names_of_buffers() -> StageGraph:
         row = g.let("row", sigmoid(X))
         rank = g.let("rank", ones + mask + row - total(ones, over="c"))
     return _finished(g, rank)
+
+
+def sum_of_what_is_loaded() -> StageGraph:
+    """One number for each head, whose last addition the host does: what is summed was worked out where it was loaded."""
+    g = Graph("sum_of_what_is_loaded")
+    g.dim("n", 6)
+    g.dim("q", 320, tiles=(64,))
+    g.dim("d", 64)
+    A, B = g.input("A", "n q d", "float32"), g.input("B", "d", "float32")
+    X = g.input("X", "n q", "float32")
+    with g.vector("rows"):
+        r = g.let("r", total(A * B, over="d"))
+    with g.vector("number"):
+        y = g.let("y", total(X * r * -1.0, over="q"))
+    return _finished(g, r, y)

@@ -27,6 +27,7 @@ FORMS: dict[str, Callable[[], StageGraph]] = {
     "weights of int8": small.weights_of_int8,
     "rows by index": small.rows_by_index,
     "names of buffers": small.names_of_buffers,
+    "sum of what is loaded": small.sum_of_what_is_loaded,
 }
 
 
