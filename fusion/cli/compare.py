@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fusion.cli.options import operator_options
+
 if TYPE_CHECKING:
     from fusion.device import Device
     from fusion.graph import StageGraph
@@ -19,17 +21,7 @@ if TYPE_CHECKING:
     "--targets", default="", metavar="N,N,...", help="Counts of kernels to plan for.  [default: those of 9,6,5,4,3,2,1 that are possible]"
 )
 @click.option("--plans", default="", metavar="upstream|FILE,...", help="Compare these plans instead: the published ones, or plan files.")
-@click.option("--shape", multiple=True, metavar="K=V,...", help="Parameters of the operator, like seq_len=4096,window=128.")
-@click.option("--dtype", default="", metavar="TYPE", help="The operator's dtype, like bfloat16.")
-@click.option("--device", default="910B3", show_default=True, metavar="NAME|FILE", help="A known device, or a .toml file of one's own.")
-@click.option(
-    "--passes",
-    "pipeline",
-    default="default",
-    show_default=True,
-    metavar="A,B{OPT=1}",
-    help="Passes on each plan, a pipeline of `fusion-plan passes`, or none.",
-)
+@operator_options(shape="Parameters of the operator, like seq_len=4096,window=128.")
 @click.option(
     "--rerank",
     "keep",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fusion.cli.options import operator_options
+
 if TYPE_CHECKING:
     from fusion.cli.planning import Chosen, Compiled
     from fusion.output.summary import Summary
@@ -19,17 +21,7 @@ if TYPE_CHECKING:
 @click.argument("operator")
 @click.option("--target", type=int, metavar="N", help="How many kernels; without it the count that is estimated to be fastest.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Use this plan instead of searching for one.")
-@click.option("--shape", multiple=True, metavar="K=V,...", help="Parameters of the operator, like seq_len=8192,window=none.")
-@click.option("--dtype", default="", metavar="TYPE", help="The operator's dtype, like bfloat16.")
-@click.option("--device", default="910B3", show_default=True, metavar="NAME|FILE", help="A known device, or a .toml file of one's own.")
-@click.option(
-    "--passes",
-    "pipeline",
-    default="default",
-    show_default=True,
-    metavar="A,B{OPT=1}",
-    help="Passes on the plan, a pipeline of `fusion-plan passes`, or none.",
-)
+@operator_options(shape="Parameters of the operator, like seq_len=8192,window=none.")
 @click.option("--print-between-passes", is_flag=True, help="Print the plan after each pass.")
 @click.option("--time-passes", is_flag=True, help="Say how long each pass took.")
 @click.option(

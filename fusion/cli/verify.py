@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fusion.cli.options import operator_options
+
 if TYPE_CHECKING:
     from fusion.plan.types import Plan
     from fusion.verify.session import CaseResult
@@ -17,17 +19,7 @@ if TYPE_CHECKING:
 @click.argument("operator")
 @click.option("--target", type=int, metavar="N", help="How many kernels; without it the count that is estimated to be fastest.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE", help="Verify this plan instead of searching for one.")
-@click.option("--shape", multiple=True, metavar="K=V,...", help="Parameters of the operator; the run uses small shapes derived from them.")
-@click.option("--dtype", default="", metavar="TYPE", help="The operator's dtype, like bfloat16.")
-@click.option("--device", default="910B3", show_default=True, metavar="NAME|FILE", help="A known device, or a .toml file of one's own.")
-@click.option(
-    "--passes",
-    "pipeline",
-    default="default",
-    show_default=True,
-    metavar="A,B{OPT=1}",
-    help="Passes on the plan, a pipeline of `fusion-plan passes`, or none.",
-)
+@operator_options(shape="Parameters of the operator; the run uses small shapes derived from them.")
 @click.option(
     "--level", type=click.Choice(["L0", "L1", "L2", "boundary", "all"]), help="Run the cases of a level instead of one small shape."
 )
