@@ -88,7 +88,7 @@ def main(wanted: int, seed: int) -> None:
             continue
         plans.append((done.estimated_us, done.time.us))
         for kernel, timed in zip(done.plan.kernels, done.time.kernels, strict=True):
-            kernels[" ".join(kernel.stages), estimate(structure_of(done.plan, kernel), kernel).us - gap] = timed.us
+            kernels[" ".join(kernel.stages), estimate(structure_of(done.plan, kernel), kernel, device).us - gap] = timed.us
         print(f"{len(plans)}: {len(done.plan.kernels)} kernels, {done.estimated_us:.0f} estimated, {done.time.us:.0f}", file=sys.stderr)
         if len(plans) == wanted:
             break

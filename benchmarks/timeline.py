@@ -41,7 +41,7 @@ def estimates(found: list[Ranked]) -> None:
     kernels = [(structure_of(r.plan, k), k) for r in found for k in r.plan.kernels]
     started = time.perf_counter()
     for structure, kernel in kernels:
-        estimate(structure, kernel)
+        estimate(structure, kernel, None)
     print(f"estimate: {1e6 * (time.perf_counter() - started) / len(kernels):.0f} us a kernel, first call included")
 
 
@@ -71,7 +71,7 @@ def _percent(a: list[float], b: list[float]) -> int:
 
 def _kernel_estimates(r: Ranked) -> list[float]:
     gap = load()["launch.gap"] / 1e3
-    return [estimate(structure_of(r.plan, k), k).us - gap for k in r.plan.kernels]
+    return [estimate(structure_of(r.plan, k), k, None).us - gap for k in r.plan.kernels]
 
 
 if __name__ == "__main__":

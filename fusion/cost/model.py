@@ -143,8 +143,8 @@ def _handoffs(structure: Structure, kernel: Kernel, known: Terms, rates: _Rates,
         sums.handoff += times * (rates.store + rates.cross * (2 if h.free else 1) + rates.latency)
 
 
-def estimate(structure: Structure, kernel: Kernel, device: Device | None = None) -> KernelCost:
-    """The estimate for one kernel."""
+def estimate(structure: Structure, kernel: Kernel, device: Device | None) -> KernelCost:
+    """The estimate for one kernel on a device; None for the 910B3."""
     device = device or load()
     rates, known, steps = _rates(device), terms(structure.tiling, device), visited(structure)
     sums = _Sums({"cube": 0.0, "vector": 0.0}, {"cube": 0.0, "vector": 0.0})

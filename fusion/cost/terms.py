@@ -19,8 +19,9 @@ TILE_K = 128  # depth of one step of a product in L0
 
 
 def points(tiling: Tiling, op: Op) -> int:
-    """Elements of the iteration space of a tile."""
-    return math.prod(tiling.tile(d) for d in tiling.graph.op_dims(op))
+    """Elements of the iteration space of a tile; those that are ranked for a top-k."""
+    dims = tiling.graph.value(op.reads[0]).dims if OPS[op.fn].form == "topk" else tiling.graph.op_dims(op)
+    return math.prod(tiling.tile(d) for d in dims)
 
 
 def tile_bytes(tiling: Tiling, value: str) -> int:

@@ -56,6 +56,7 @@ def _shipped(name: str) -> Device:
     return loads((DATA / f"{found}.toml").read_text(), f"{found}.toml")
 
 
+@lru_cache(maxsize=16)
 def loads(text: str, where: str) -> Device:
     """A device from the text of its file; `where` is named in errors."""
     try:

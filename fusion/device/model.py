@@ -90,8 +90,7 @@ class Device:
         return replace(self, numbers=numbers)
 
     def limits(self) -> Limits:
-        """What legality depends on."""
+        """What the planner has to know."""
         sizes = {m: int(self[f"memory.{m}"]) for m in ("ub", "l1", "l0a", "l0c")}
-        return Limits(
-            **sizes, cube_cores=self.cube_cores, cross_flags=int(self["sync.cross_flags"]), flag_depth=int(self["sync.flag_depth"])
-        )
+        flags, depth = int(self["sync.cross_flags"]), int(self["sync.flag_depth"])
+        return Limits(**sizes, cube_cores=self.cube_cores, cross_flags=flags, flag_depth=depth, device=self)

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fusion.cost.simple import estimate, host_us
+from fusion.cost.host import stages_us
+from fusion.cost.model import estimate
+from fusion.device import load
 from fusion.emit.gm import gm_tensor
 from fusion.emit.program import KernelProgram, Program
 from fusion.output.flags import flag_ids
@@ -69,26 +71,19 @@ def summarize(program: Program, limits: Limits, ascendc: Mapping[str, str]) -> S
     """The numbers of a program; `ascendc` is the generated code by kernel name, where there is some."""
     by_name = {p.name: p for p in program.kernels}
     kernels = tuple(_kernel(program.plan, k, by_name[k.name], limits, ascendc.get(k.name, "")) for k in program.plan.kernels)
-    return Summary(program.plan, kernels, between_bytes(program.plan), program.host.host_syncs, plan_host_us(program.plan))
+    host = stages_us(program.plan.graph, program.plan.host_stages, load(program.plan.device))
+    return Summary(program.plan, kernels, between_bytes(program.plan), program.host.host_syncs, host)
 
 
 def structure_of(plan: Plan, kernel: Kernel) -> Structure:
     return Structure(Tiling(plan.graph, plan.tiles), kernel.stages, kernel.grid, kernel.loops)
 
 
-def plan_host_us(plan: Plan) -> float:
-    """Microseconds that the stages on the host take."""
-    total = 0.0
-    for name in plan.host_stages:
-        stage = plan.graph.stage(name)
-        values = [plan.graph.value(v) for v in (*stage.reads, *stage.writes)]
-        total += host_us(sum(plan.graph.size(v.dims) * v.itemsize for v in values))
-    return total
-
-
 def plan_us(plan: Plan) -> float:
-    """The estimate for a whole plan."""
-    return sum(estimate(structure_of(plan, k), k).us for k in plan.kernels) + plan_host_us(plan)
+    """The estimate for a whole plan on its device."""
+    device = load(plan.device)
+    kernels = sum(estimate(structure_of(plan, k), k, device).us for k in plan.kernels)
+    return kernels + stages_us(plan.graph, plan.host_stages, device)
 
 
 def _kernel(plan: Plan, kernel: Kernel, program: KernelProgram, limits: Limits, ascendc: str) -> KernelSummary:
@@ -96,7 +91,7 @@ def _kernel(plan: Plan, kernel: Kernel, program: KernelProgram, limits: Limits, 
     flags = flag_ids(ascendc)
     memories = tuple(MemoryUse(m, used, limits.memory(m)) for m, used, _ in on_chip(structure, kernel))
     handoffs = tuple(HandoffSummary(h, flags.get(h.name), flags.get(f"{h.name}_free")) for h in kernel.handoffs)
-    cost = estimate(structure, kernel)
+    cost = estimate(structure, kernel, load(plan.device))
     return KernelSummary(kernel, program.blocks, memories, handoffs, program.workspace_bytes, cost.us, cost.bottleneck)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fusion.cost.simple import estimate, host_us
+from fusion.cost.host import stages_us
+from fusion.cost.model import estimate
+from fusion.device import load
 from fusion.graph import StageGraph
 from fusion.passes.base import PassResult
 from fusion.passes.check import kernel_problems, limits_of, plan_problems, structure_of
@@ -33,12 +35,9 @@ def rebase(plan: Plan, graph: StageGraph, retile: bool = False) -> PassResult[Pl
 
 def cost_us(plan: Plan) -> float:
     """The estimated time of all kernels and of the host's stages."""
-    return sum(estimate(structure_of(plan, k), k).us for k in plan.kernels) + sum(_host_us(plan.graph, s) for s in plan.host_stages)
-
-
-def _host_us(graph: StageGraph, stage: str) -> float:
-    touched = [graph.value(v) for v in (*graph.stage(stage).reads, *graph.stage(stage).writes)]
-    return host_us(sum(graph.size(v.dims) * v.itemsize for v in touched))
+    device = load(plan.device)
+    kernels = sum(estimate(structure_of(plan, k), k, device).us for k in plan.kernels)
+    return kernels + stages_us(plan.graph, plan.host_stages, device)
 
 
 def _smaller(plan: Plan, graph: StageGraph) -> Iterator[tuple[tuple[str, int], ...]]:

@@ -8,8 +8,10 @@ from functools import cached_property
 
 import networkx as nx
 
+from fusion.cost.host import stages_us
+from fusion.device import Device
 from fusion.graph import StageGraph
-from fusion.plan.hosting import host_cost, may_run_on_host
+from fusion.plan.hosting import may_run_on_host
 
 AtomSet = frozenset[str]
 
@@ -19,6 +21,7 @@ class Atoms:
     """The atoms of a graph by the name of their first stage, in graph order."""
 
     graph: StageGraph
+    device: Device | None = None
 
     @cached_property
     def stages(self) -> dict[str, tuple[str, ...]]:
@@ -79,7 +82,7 @@ class Atoms:
 
     @cached_property
     def _host_costs(self) -> dict[str, float]:
-        return {s: host_cost(self.graph, s) for s in self.stages_of(self.movable)}
+        return {s: stages_us(self.graph, (s,), self.device) for s in self.stages_of(self.movable)}
 
     @cached_property
     def _known_subsets(self) -> dict[AtomSet, list[AtomSet]]:

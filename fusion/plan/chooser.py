@@ -30,7 +30,7 @@ class Offer:
     @cached_property
     def otherwise(self) -> Offer | None:
         """What to take if this does not fit."""
-        other = self.option.otherwise()
+        other = self.option.otherwise(self.limits)
         return Offer(other, self.limits) if other else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fusion.cost.simple import estimate
+from fusion.cost.model import estimate
 from fusion.errors import FusionError, did_you_mean
 from fusion.graph import StageGraph
 from fusion.plan.device import Limits
@@ -157,7 +157,7 @@ class _KernelChoice:
         for kernel, structure in self._candidates():
             broken = (*self._contradictions(kernel), *kernel_refusals(structure, kernel, self.file.limits))
             refusals = tuple(dict.fromkeys(broken))
-            us = estimate(structure, kernel).us if not refusals else float("inf")
+            us = estimate(structure, kernel, self.file.limits.device).us if not refusals else float("inf")
             found = _Found(kernel, us, refusals)
             if not refusals and (legal is None or us < legal.us):
                 legal = found

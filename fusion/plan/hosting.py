@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fusion.cost.simple import host_us
 from fusion.graph import Op, StageGraph
 from fusion.graph.ops import OPS
 
@@ -12,12 +11,6 @@ def may_run_on_host(graph: StageGraph, stage: str) -> bool:
     body = graph.stage(stage)
     plain = body.unit == "vector" and not body.scan and all(_is_plain(graph, op) for op in body.body)
     return plain and all(graph.value(o).role == "output" or not graph.readers(o) for o in body.writes) and _reads_sums(graph, stage)
-
-
-def host_cost(graph: StageGraph, stage: str) -> float:
-    """Microseconds that the host takes for a stage."""
-    touched = [graph.value(v) for v in (*graph.stage(stage).reads, *graph.stage(stage).writes)]
-    return host_us(sum(graph.size(v.dims) * v.itemsize for v in touched))
 
 
 def _is_plain(graph: StageGraph, op: Op) -> bool:

@@ -64,7 +64,7 @@ class Planner:
         self.graph = graph = first_like(graph)
         self.limits = limits or Limits()
         self.device = device
-        self.parts = Atoms(graph)
+        self.parts = Atoms(graph, self.limits.device)
 
     @property
     def atoms(self) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from fusion.cost.simple import KernelCost, estimate
+from fusion.cost.model import KernelCost, estimate
 from fusion.plan.device import Limits
 from fusion.plan.masks import conditions
 from fusion.plan.prefilter import MAX_LOOPS, Assignment
@@ -40,9 +40,9 @@ class Realized:
     cost: KernelCost
     plain: Kernel | None = None
 
-    def otherwise(self) -> Realized | None:
+    def otherwise(self, limits: Limits) -> Realized | None:
         """The kernel to take if this one does not fit."""
-        return Realized(self.plain, self.structure, estimate(self.structure, self.plain)) if self.plain else None
+        return Realized(self.plain, self.structure, estimate(self.structure, self.plain, limits.device)) if self.plain else None
 
 
 def assignments(tiling: Tiling, stages: tuple[str, ...]) -> list[Assignment]:
@@ -143,9 +143,9 @@ def options(structures: Iterable[Structure], limits: Limits, name: str = "kernel
             continue
         tasks = math.prod(structure.tiling.trips(d) for d in structure.grid)
         if made.lasting and tasks > limits.cube_cores:  # starting a block for every task costs more than a loop over tasks
-            found.append(Realized(made.lasting, structure, estimate(structure, made.lasting), made.kernel))
+            found.append(Realized(made.lasting, structure, estimate(structure, made.lasting, limits.device), made.kernel))
         else:
-            found.append(Realized(made.kernel, structure, estimate(structure, made.kernel)))
+            found.append(Realized(made.kernel, structure, estimate(structure, made.kernel, limits.device)))
     return sorted(found, key=lambda r: (r.cost.us, r.kernel.persistent, r.kernel.grid, r.kernel.loops))
 
 
@@ -173,7 +173,7 @@ def realize(tiling: Tiling, stages: tuple[str, ...], limits: Limits, name: str =
     if not all(sized(tiling, s, limits) for s in stages):
         return None
     first = options(legal_structures(tiling, stages), limits, name)
-    every = sorted([*first, *(o for f in first if (o := f.otherwise()))], key=lambda o: o.cost.us)
+    every = sorted([*first, *(o for f in first if (o := f.otherwise(limits)))], key=lambda o: o.cost.us)
     found = next((o for o in every if fits(o, limits)), None)
     return replace(found, kernel=placed(found.structure, found.kernel)) if found else None
 

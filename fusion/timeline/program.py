@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fusion.cost.host import host_us
+from fusion.cost.host import stages_us
 from fusion.device import Device
 from fusion.emit.emit import emit
 from fusion.emit.program import KernelProgram, Program
@@ -77,19 +77,13 @@ def _time_kernel(kernel: KernelProgram, lowered: Lowered, device: Device) -> Ker
     return kernel_time(kernel.name, time_launch(outline, device), device, stage_of)
 
 
-def host_part(plan: Plan) -> float:
-    """Microseconds of the stages that the host runs."""
-    graph = plan.graph
-    touched = [[graph.value(v) for v in (*graph.stage(s).reads, *graph.stage(s).writes)] for s in plan.host_stages]
-    return sum(host_us(sum(graph.size(v.dims) * v.itemsize for v in values)) for values in touched)
-
-
 def time_program(program: Program, device: Device, lowered: Mapping[str, Lowered]) -> PlanTime:
     """The timeline of an emitted and lowered program."""
     kernels = tuple(time_kernel(k, lowered[k.name], device) for k in program.kernels)
     notes = tuple(f"{k.name}: too large to look at all of it; extrapolated from {k.extrapolated}" for k in kernels if k.extrapolated)
     gaps = device["launch.gap"] / 1e3 * len(kernels)
-    return PlanTime(kernels, gaps, host_part(program.plan), floor(program.plan.graph, device), notes)
+    graph, host = program.plan.graph, program.plan.host_stages
+    return PlanTime(kernels, gaps, stages_us(graph, host, device), floor(graph, device), notes)
 
 
 def lower_all(programs: Sequence[Program]) -> list[dict[str, Lowered]]:

@@ -21,7 +21,7 @@ def fused():
 
 def test_parts_are_positive_and_add_up() -> None:
     structure, kernel = fused()
-    cost = estimate(structure, kernel)
+    cost = estimate(structure, kernel, None)
     parts = (cost.cube_us, cost.vector_us, cost.transfer_us, cost.handoff_us, cost.start_us)
     assert min(parts) > 0 and cost.launch_us < cost.us <= cost.launch_us + sum(parts) + 2.0
 
@@ -29,13 +29,13 @@ def test_parts_are_positive_and_add_up() -> None:
 def test_a_faster_device_is_faster() -> None:
     structure, kernel = fused()
     slow = load().with_values({"gm.vector_rate": 50.0, "gm.cube_rate": 50.0, "sync.cross_latency": 900.0})
-    assert estimate(structure, kernel, slow).us > 1.1 * estimate(structure, kernel).us
+    assert estimate(structure, kernel, slow).us > 1.1 * estimate(structure, kernel, None).us
 
 
 def test_starting_a_block_for_every_task_costs() -> None:
     structure, kernel = fused()
-    assert estimate(structure, replace(kernel, persistent=False)).us > estimate(structure, replace(kernel, persistent=True)).us
+    assert estimate(structure, replace(kernel, persistent=False), None).us > estimate(structure, replace(kernel, persistent=True), None).us
 
 
 def test_host_steps_follow_their_bytes() -> None:
-    assert host_us(1 << 30) > host_us(1 << 20) > 0
+    assert host_us(1 << 30, None) > host_us(1 << 20, None) > 0

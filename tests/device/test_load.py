@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def test_peaks_are_the_public_ones() -> None:
 
 
 def test_the_limits_of_910b3_are_those_of_the_planner() -> None:
-    assert load("910B3").limits() == Limits()
+    assert replace(load("910B3").limits(), device=None) == Limits()
 
 
 def test_a_device_round_trips_through_its_text() -> None:

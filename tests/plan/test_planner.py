@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fusion.device import load
 from fusion.errors import FusionError
 from fusion.graph import Expr, Graph, StageGraph, cast, contract, rsqrt, total, where
 from fusion.plan.atoms import Atoms
@@ -20,6 +21,7 @@ from fusion.plan.realize import assignments, realize
 from fusion.plan.rules import PAIR_RULES, SET_RULES
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import FRACTAL, Tiling, tilings, whole_dims
+from kernels.attention_sink import gqa_sink_bwd
 from tests.plan import variants
 from tests.plan.test_search import contracted, set_partitions
 from tests.strategies import stage_graphs
@@ -218,3 +220,13 @@ def test_an_equal_graph_is_the_same_to_the_planner() -> None:
     one, other = normalised(512, 512), normalised(512, 512)
     assert one is not other
     assert Planner(other).graph is Planner(one).graph
+
+
+def test_costs_are_those_of_the_device() -> None:
+    """A device with a quarter of the bandwidth: plans are estimated with its numbers, not with the default ones."""
+    graph = gqa_sink_bwd(heads=8, groups=8, seq_len=1024, window=128)
+    device = load("910B3")
+    slow = device.with_values({k: device[k] / 4 for k in ("gm.cube_rate", "gm.vector_rate", "gm.fix_rate", "gm.hbm_rate", "gm.l2_rate")})
+    fast, slower = (Planner(graph, d.limits()).plan(6)[0] for d in (device, slow))
+    assert slower.us > 1.5 * fast.us and slower.host_us > fast.host_us
+    assert Planner(graph, Limits()).plan(6)[0].us == fast.us, "the 910B3 is the default"
