@@ -21,6 +21,7 @@ from fusion.plan.types import Kernel
 
 OVERLAP = 0.85  # share of the shorter unit's time that the longer one hides
 HIDDEN = 0.6  # share of a transfer's latency that other work hides
+UNCERTAINTY = 0.15  # mean error of a kernel against the timeline, see docs/timeline.md
 TASK_US = 0.1  # scalar work of a further task inside of a persistent block
 
 
@@ -48,6 +49,11 @@ class KernelCost:
             "start": self.start_us,
         }
         return max(sorted(parts), key=lambda k: parts[k])
+
+
+def interval(device: Device, operator: str) -> float:
+    """The relative half width of an estimate: how far the timeline may be off, and the estimate from the timeline."""
+    return math.hypot(device.interval_of(operator), UNCERTAINTY)
 
 
 @dataclass(frozen=True)

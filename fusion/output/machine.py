@@ -29,6 +29,7 @@ def report(
         "host_syncs": summary.host_syncs,
         "host_us": round(summary.host_us, 3),
         "cost_us": round(summary.total_us, 3),
+        "interval": round(summary.interval, 3),
         "workspace_bytes": summary.workspace_bytes,
         "between_kernels_bytes": summary.between_bytes,
         "why": list(why),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fusion.cost.host import stages_us
-from fusion.cost.model import estimate
+from fusion.cost.model import estimate, interval
 from fusion.device import load
 from fusion.emit.gm import gm_tensor
 from fusion.emit.program import KernelProgram, Program
@@ -65,6 +65,11 @@ class Summary:
     @property
     def total_us(self) -> float:
         return sum(k.cost_us for k in self.kernels) + self.host_us
+
+    @property
+    def interval(self) -> float:
+        """The relative half width of the estimated times."""
+        return interval(load(self.plan.device), self.plan.graph.name)
 
 
 def summarize(program: Program, limits: Limits, ascendc: Mapping[str, str]) -> Summary:

@@ -54,7 +54,7 @@ def test_without_gcc_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_arguments_are_checked() -> None:
-    with pytest.raises(FusionError, match="1 buffers given, the kernel takes 2: A_handle, C_handle"):
+    with pytest.raises(FusionError, match="1 buffer given, the kernel takes 2: A_handle, C_handle"):
         run_kernel(text(""), "test", BUFFERS[:1])
     with pytest.raises(FusionError, match="0 kernels in the source"):
         run_kernel("int main() {}", "test", BUFFERS)
