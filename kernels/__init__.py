@@ -23,6 +23,7 @@ OPERATORS: dict[str, str] = {
     "mha_bwd": "kernels.attention:mha_bwd",
     "mla_decode": "kernels.mla:mla_decode",
     "mlp": "kernels.linear:mlp",
+    "moe_gate": "kernels.moe:moe_gate",
     "quantize_tokens": "kernels.quantized:quantize_tokens",
     "rms_norm": "kernels.norm:rms_norm",
     "rope": "kernels.rope:rope",

@@ -6,7 +6,7 @@ indices = positions of the topk largest, -1 where fewer are visible      weight 
 
 from __future__ import annotations
 
-from fusion.graph import Graph, StageGraph, cast, contract, exp, largest, operator, relu, topk_index, total, where
+from fusion.graph import Graph, StageGraph, cast, contract, exp, largest, operator, part, relu, topk_index, total, where
 from fusion.graph import topk as topk_values
 from kernels.checks import MASKED, at_most, softmax_scale
 
@@ -28,7 +28,8 @@ def indexer_topk(
     g.dim("b", batch)
     q = g.dim("q", seq_len)
     g.dim("h", heads)
-    k = g.dim("k", seq_len)
+    g.dim("k", seq_len)
+    e = g.dim("e", seq_len)  # keys again: a whole row of scores is one tile, of which products take parts
     g.dim("t", topk)
     g.dim("d", dim)
     Q = g.input("Q", "b q h d", dtype)
@@ -40,9 +41,9 @@ def indexer_topk(
     with g.vector("weigh"):
         score = g.let("score", total(relu(s) * cast(weights, "float32"), over="h") * scale)
     with g.vector("select"):
-        visible = g.let("visible", where(k <= q, score, MASKED))
-        best = g.let("best", topk_values(visible, over="k", into="t"))
-        at = g.let("at", topk_index(visible, over="k", into="t"))
+        visible = g.let("visible", where(e <= q, part(score, "k", "e"), MASKED))
+        best = g.let("best", topk_values(visible, over="e", into="t"))
+        at = g.let("at", topk_index(visible, over="e", into="t"))
     with g.vector("finish"):
         found = g.let("found", best >= MASKED / 2)
         indices = g.let("indices", where(found, at, -1.0))

@@ -63,13 +63,13 @@ class Reductions:
             self.b.add(level, stage.name, f"T.reduce_{REDUCE[op.fn]}({tile.name}, {row.name}, dim=-1)")
             tile = row
         for dims, split in self.meetings(value.name):
-            rows = self.b.buffer(f"{value.name}_rows_ub", "ub", (self.b.extent(dims[0], split), *tile.buffer.shape), value.dtype)
+            rows = self.ub.free((self.b.extent(dims[0], split), *tile.buffer.shape), value.dtype, f"{value.name}_rows_ub", level)
             out = self.ub.kept_tile(value, dims, split, f"{value.name}_ub")
             self.b.add(level, stage.name, f"T.tile.broadcast({rows.name}, {tile.name}, axis=0)")
             self.b.add(level, stage.name, f"T.reduce_{REDUCE[op.fn]}({rows.name}, {out.name}, dim=-1)")
             self.ub.tiles[(value.name, split, dims)] = out
             self.ub.moving.update([out.name] if level == "body" else [])
-            self.ub.pool.append(self.ub.used(Tile(rows, (), ""), level, "").buffer)
+            self.ub.pool.append(rows)
 
     def meetings(self, value: str) -> list[tuple[tuple[str, ...], str]]:
         """The vectors that a number is wanted as: the first dim of every tile that it meets, and how that is shared."""

@@ -55,6 +55,8 @@ _MORE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("where", "select"), ("int32", "bfloat16")),
     **dict.fromkeys(("cast", "gather"), ("int32", "bfloat16", "int8")),
     "copy": ("bfloat16",),
+    "topk": ("bfloat16",),
+    "topk_index": ("int32", "bfloat16"),
 }
 
 
@@ -90,6 +92,6 @@ TILE_OPS: dict[str, TileCode | None] = {
     "index": _by_place,
     "gather": _by_place,
     "scatter_add": None,
-    "topk": None,
-    "topk_index": None,
+    "topk": _by_place,
+    "topk_index": _by_place,
 }

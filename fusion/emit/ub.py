@@ -46,12 +46,18 @@ class UnifiedBuffer:
             shape, dtype = (max(32, -(-math.prod(shape) // 8)),), "uint8"
         else:
             dtype = value.dtype
+        return self.used(Tile(self.free(shape, dtype, name or f"{value.name}_ub", level, use), dims, split), level, use)
+
+    def free(self, shape: tuple[int, ...], dtype: str, name: str, level: Level, use: Use = "") -> TileBuffer:
+        """A buffer of a shape: a free one, or a new one."""
         for i, buffer in enumerate(self.pool):
             free = self.born[buffer.name] in (level, "prologue") and buffer.name not in self.kept
             if buffer.shape == shape and buffer.dtype == dtype and free and self.may_serve(buffer.name, use):
-                return self.used(Tile(self.pool.pop(i), dims, split), level, use)
-        made = self.b.buffer(name or f"{value.name}_ub", "ub", shape, dtype)
-        return self.used(Tile(made, dims, split), level, use)
+                self.born[buffer.name] = level
+                return self.pool.pop(i)
+        made = self.b.buffer(name, "ub", shape, dtype)
+        self.born[made.name] = level
+        return made
 
     def used(self, tile: Tile, level: Level, use: Use) -> Tile:
         self.born[tile.name] = level

@@ -7,6 +7,7 @@ from fusion.emit.conditions import SELECTED, Conditions
 from fusion.emit.gathers import Gathers
 from fusion.emit.operands import Operands
 from fusion.emit.operations import Coder
+from fusion.emit.ranks import Ranks
 from fusion.emit.reductions import Reductions
 from fusion.emit.results import Results
 from fusion.emit.states import States
@@ -29,6 +30,7 @@ class VectorEmitter:
         self.results = Results(self.ub)
         self.gathers = Gathers(self.ub, self.operands, self.results)
         self.reductions = Reductions(self.ub, self.masks, self.operands, self.results)
+        self.ranks = Ranks(self.ub, self.masks, self.operands, self.results)
         self.states = States(self.ub, self.operands)
 
     def emit(self, stage: Stage, op: Op, level: Level, position: int) -> None:
@@ -50,6 +52,8 @@ class VectorEmitter:
             self.gathers.gather(stage, op, value, level)
         elif form == "reduce":
             self.reductions.reduce(stage, op, value, level)
+        elif form == "topk":
+            self.ranks.rank(stage, op, value, level)
         else:
             self.map(stage, op, value, level)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fusion.errors import FusionError
 from fusion.graph import StageGraph
 from fusion.plan.realize import distance, why_not
-from fusion.plan.tiling import Tiling, tilings, whole_dims
+from fusion.plan.tiling import Tiling, ranked_dims, tilings, whole_dims
 from fusion.plan.types import Kernel, Refusal
 from fusion.words import count, either
 
@@ -111,6 +111,8 @@ def _mended(graph: StageGraph, stages: tuple[str, ...]) -> str:
             if hints and max(hints) < size:
                 return f"leave out tiles={hints} of dim {dim}: stage {stage} needs all of {dim} in one tile, for {value}"
             needs = f"stage {stage} needs all of {dim} in one tile, for {value}"
+            if dim in ranked_dims(graph):
+                return f"{needs}: rank a shorter row"
             return f"{needs}: read {value} in a stage of its own, or make it a state of a scan"
     return ""
 

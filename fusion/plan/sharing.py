@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from fusion.graph import StageGraph
+from fusion.graph.ops import OPS
 from fusion.plan.tiling import COMPARISONS, FRACTAL, REPEAT, Tiling
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def _can_split(s: Structure, dim: str, members: tuple[str, ...]) -> bool:
         if op.fn in COMPARISONS and dim in s.tiling.shape(out) and not fills_repeats(s.tiling, out, 2):
             return False
         if dim in op.over and not s.atomic(out) and not s.lane_dim(out):
+            return False
+        if OPS[op.fn].form == "topk" and dim == op.attr:
             return False
         if out in leaving and not s.atomic(out) and not s.lane_dim(out) and s.tiling.shape(out)[:1] != (dim,):
             return False

@@ -54,14 +54,22 @@ def matrix_dims(graph: StageGraph) -> frozenset[str]:
 
     A stage that only finishes what tiles were summed to (a number for each head, say) gets none: the host runs it.
     """
-    found = set(cube_dims(graph))
+    found, ranked = set(cube_dims(graph)), ranked_dims(graph).keys()
     order = {d.name: i for i, d in enumerate(graph.dims)}
     for stage in graph.stages:
-        dims = graph.stage_dims(stage.name)
+        given = {op.attr for op in stage.body if OPS[op.fn].form == "topk"}  # each stands where the dim that was ranked stood
+        dims = graph.stage_dims(stage.name) - given
         sources = [p for r in stage.reads if (p := graph.producer(r))]
-        if not dims & found and not any(graph.stage_dims(p) & found for p in sources):
+        if not dims & found and not any(graph.stage_dims(p) & (found | ranked) for p in sources):
             found.update(sorted(dims, key=lambda d: (graph.dim(d).size > 1, order[d]))[-2:])
-    return frozenset(found)
+    return frozenset(found | ranked)
+
+
+@cache
+def ranked_dims(graph: StageGraph) -> dict[str, str]:
+    """Dims that a top-k ranks, and those that it gives instead, with its value: a whole row of each is one tile."""
+    ranks = [op for s in graph.stages for op in s.body if OPS[op.fn].form == "topk"]
+    return {d: op.out for op in ranks for d in (*op.over, op.attr)}
 
 
 def fractal(graph: StageGraph, dim: str) -> int:
@@ -71,11 +79,11 @@ def fractal(graph: StageGraph, dim: str) -> int:
 
 @cache
 def whole_dims(graph: StageGraph) -> dict[str, str]:
-    """Dims that must be one tile, with the sum that says so: a stage reduces over the dim and works on it with the result.
+    """Dims that must be one tile, with the value that says so: a top-k, or a sum with whose result its stage works on the dim again.
 
     A tile of such a dim that is smaller than the dim suits no kernel: the result is complete only after all tiles have been visited.
     """
-    found: dict[str, str] = {}
+    found = dict(ranked_dims(graph))
     for stage in (s for s in graph.stages if s.unit == "vector"):
         for i, op in enumerate(stage.body):
             over = [d for d in op.over if d != stage.scan] if OPS[op.fn].form == "reduce" else []
@@ -90,7 +98,7 @@ def whole_dims(graph: StageGraph) -> dict[str, str]:
 def candidates(graph: StageGraph, dim: str, cube: bool) -> tuple[int, ...]:
     """Tile sizes that the planner may choose for a dim."""
     d = graph.dim(dim)
-    if d.size == 1 and not cube:
+    if d.size == 1 and not cube and dim not in ranked_dims(graph):
         return (1,)
     compared = [graph.value(op.out).dims for s in graph.stages for op in s.body if op.fn in COMPARISONS]
     repeats = any(dim in dims for dims in compared) if cube else d.size > REPEAT or bool(compared)

@@ -18,6 +18,8 @@ from fusion.graph import (
     position,
     rsqrt,
     sigmoid,
+    topk,
+    topk_index,
     total,
     where,
 )
@@ -208,3 +210,38 @@ def sum_of_what_is_loaded() -> StageGraph:
     with g.vector("number"):
         y = g.let("y", total(X * r * -1.0, over="q"))
     return _finished(g, r, y)
+
+
+def ranked_rows(rows: int, row: int, kept: int) -> StageGraph:
+    """The largest of each row: of float32 with equal values, of float16, one alone, for a sum; `rows` of 0 is a single row."""
+    g = Graph("ranked_rows")
+    if rows:
+        g.dim("r", rows)
+    g.dim("e", row)
+    g.dim("t", kept)
+    g.dim("s", 1)
+    X = g.input("X", "r e" if rows else "e", "float16")
+    with g.vector("rank"):
+        steps = g.let("steps", cast(cast(cast(X, "float32") * 3.0, "int32"), "float32"))
+        best = g.let("best", topk(steps, over="e", into="t"))
+        at = g.let("at", topk_index(steps, over="e", into="t"))
+        narrow = g.let("narrow", topk(X, over="e", into="t"))
+        first = g.let("first", topk_index(X, over="e", into="s"))
+        shares = g.let("shares", best / (total(absolute(best), over="t") + 1.0))
+    return _finished(g, at, narrow, first, shares)
+
+
+def ranked_for_the_cube() -> StageGraph:
+    """The largest of each row as the rows of a product that sums over them: nothing of what lies behind the last may enter."""
+    g = Graph("ranked_for_the_cube")
+    g.dim("r", 70)
+    g.dim("e", 72)
+    g.dim("t", 20)
+    g.dim("n", 40)
+    X = g.input("X", "r e", "bfloat16")
+    M = g.input("M", "t n", "float32")
+    with g.vector("rank"):
+        best = g.let("best", topk(cast(X, "float32"), over="e", into="t"))
+    with g.cube("product"):
+        y = g.let("y", contract(best, M, over="t"))
+    return _finished(g, y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,11 @@ FORMS: dict[str, Callable[[], StageGraph]] = {
     "rows by index": small.rows_by_index,
     "names of buffers": small.names_of_buffers,
     "sum of what is loaded": small.sum_of_what_is_loaded,
+    "ranked rows": lambda: small.ranked_rows(341, 100, 7),
+    "ranked rows, all kept": lambda: small.ranked_rows(20, 32, 32),
+    "long ranked rows": lambda: small.ranked_rows(9, 2047, 64),
+    "a ranked row": lambda: small.ranked_rows(0, 100, 8),
+    "ranked for the Cube": small.ranked_for_the_cube,
 }
 
 
@@ -64,3 +70,20 @@ def test_casts_round_once() -> None:
 
 def test_short_vectors_are_not_copied_in_blocks() -> None:
     assert "T.tile.mul(m_ub, m_new_ub, 1.0)" in source("state that leaves")
+
+
+@needs_tools
+def test_rows_ranked_in_rounds_wait_for_the_stores_of_the_round_before() -> None:
+    """The compiler orders what an inner loop writes after the last round's store only if the loop around it writes there too."""
+    graph = FORMS["ranked rows"]()
+    plan = next(plans(graph))
+    rounds = replace(plan, kernels=tuple(replace(k, persistent=True) for k in plan.kernels))
+    verdict = verify_plan(rounds, random_inputs(graph, Draw()))
+    assert verdict.errors == ()
+    assert verdict.verdict == "clean", verdict.outputs
+
+
+def test_values_and_places_come_from_one_sort() -> None:
+    text = source("ranked rows")
+    assert text.count("T.tile.topk(") == 3, "steps, X for narrow, X for first"
+    assert "T.tile.topk(pairs_ub, line_ub, 32, 100)" in text

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-import kernels
 from fusion.graph import (
     Expr,
     Graph,
@@ -19,6 +18,8 @@ from fusion.graph import (
     gather,
     largest,
     part,
+    scatter_add,
+    topk,
     total,
     where,
 )
@@ -83,8 +84,32 @@ def half_a_scan() -> Broken:
     return broken(structure(variants.small(), "fwd_qk fwd_softmax", "n g q", "k"))
 
 
-def sorting() -> Broken:
-    return broken(structure(kernels.load("indexer_topk")(), "select"))
+def scattering() -> Broken:
+    g = Graph("scattering")
+    for d in "qkd":
+        g.dim(d, 64)
+    x = g.input("x", "q d", "float32")
+    at = g.input("at", "q", "int32")
+    with g.vector("scatter"):
+        y = g.let("y", scatter_add(x, at, over="q", into="k"))
+    g.output(y)
+    return broken(structure(g.build(), "scatter", tiles={"k": 64, "d": 64}))
+
+
+def ranked(dims: str = "q k t", dtype: str = "float32", tiles: tuple[int, ...] = (64, 64, 64)) -> Broken:
+    """The largest of x along k, as t; dims are declared in the order given, of 64 elements each."""
+    g = Graph("ranked")
+    for d in dims.split():
+        g.dim(d, 64)
+    x = g.input("x", " ".join(d for d in dims.split() if d != "t"), dtype)
+    with g.vector("rank"):
+        y = g.let("y", topk(x, over="k", into="t"))
+    g.output(y)
+    return broken(structure(g.build(), "rank", tiles=dict(zip(dims.split(), tiles, strict=True))))
+
+
+def test_whole_rows_are_ranked() -> None:
+    assert ranked() == []
 
 
 def bfloat_arithmetic() -> Broken:
@@ -268,7 +293,7 @@ STRUCTURE: list[tuple[str, Callable[[], Broken], str, str]] = [
     ("exists-after", after_the_host, "dp", "dO exists only after O, which stage fwd_finish of the same kernel makes"),
     ("phases-share-outputs", kept_for_the_next_phase, "fwd", "half would have to be kept from this launch until the one of stage bwd"),
     ("scans-stay-whole", half_a_scan, "fwd_pv", "steps together with fwd_qk, fwd_softmax along k"),
-    ("has-tile-code", sorting, "select", "topk has no tile code yet"),
+    ("has-tile-code", scattering, "scatter", "scatter_add has no tile code yet"),
     ("has-tile-code", bfloat_arithmetic, "one", "mul of bfloat16: the Vector unit computes in float32 and float16"),
     ("tiles-are-matrices", three_tiled_dims, "one", "y works on 3 tiled dims (a q k), a tile has two"),
     ("scan-is-the-loop", scan_in_the_grid, "step", "k cannot be spread over blocks"),
@@ -290,6 +315,11 @@ STRUCTURE: list[tuple[str, Callable[[], Broken], str, str]] = [
     ("rows-are-gathered", lambda: gathered("W", "q v"), "fetch", "y has the tiled dims q, of its index q; copied are rows"),
     ("rows-are-gathered", lambda: gathered("W", "v d", "q", "q"), "fetch", "copied are rows: one tiled dim of the index, then one of W"),
     ("rows-are-blocks", narrow_rows, "fetch", "y: a row of 8 elements of d is not whole blocks of 32 bytes"),
+    ("rows-are-ranked", lambda: ranked("k q t"), "rank", "y ranks along k, but rows of x are along q: declare dim k after q"),
+    ("rows-are-ranked", lambda: ranked("t q k"), "rank", "y ranks along k, but rows of y are along q: declare dim t after q"),
+    ("rows-are-ranked", lambda: ranked(tiles=(64, 32, 64)), "rank", "y ranks along k: needs all 64 of k in one tile, which has 32"),
+    ("rows-are-ranked", lambda: ranked(dtype="int32"), "rank", "y ranks x of int32, the Vector unit sorts float32: cast it"),
+    ("rows-are-blocks", lambda: ranked(tiles=(64, 64, 68)), "rank", "y: a row of 68 elements of t is not whole blocks of 32 bytes"),
     ("float32-is-not-transposed", lambda: float32_product("k"), "product", "y sums the float32 value a over k, the first dim of its tiles"),
     ("tiles-are-fractals", odd_fractal, "qk", "s: tile 72 of k is no multiple of 16"),
     ("masks-stay-in-ub", stored_mask, "compare", "c = lt would be stored"),

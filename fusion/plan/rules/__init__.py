@@ -46,6 +46,7 @@ PAIR_RULES: tuple[StructureRule, ...] = (
     tiles.has_tile_code,
     tiles.tiles_are_matrices,
     tiles.rows_are_gathered,
+    tiles.rows_are_ranked,
     tiles.float32_is_not_transposed,
     flow.grid_sum_is_final,
     flow.only_sums_cross_blocks,

@@ -13,6 +13,8 @@ from fusion.plan.structure import Structure
 from fusion.plan.tiling import COMPARISONS, REPEAT, fractal
 from fusion.rules.memory import BLOCK_BYTES, block_rest
 
+RANKED = ("float32", "float16", "bfloat16")  # dtypes of which float32 keeps the order
+
 
 def has_tile_code(s: Structure) -> Iterator[tuple[str, str]]:
     for out, (stage, op) in s.made.items():
@@ -48,7 +50,7 @@ def tiles_are_matrices(s: Structure) -> Iterator[tuple[str, str]]:
                     stage.name,
                     f"{out} takes {odd} with the tiled dims {have}, the Cube takes matrices: multiply and sum it in a Vector stage",
                 )
-        elif len(dims) > 2:
+        elif len(dims) > 2 and not (OPS[op.fn].form == "topk" and len(s.tiling.shape(op.reads[0])) == len(dims) - 1 == 2):
             yield stage.name, f"{out} works on {len(dims)} tiled dims ({' '.join(dims)}), a tile has two"
 
 
@@ -102,15 +104,33 @@ def rows_are_gathered(s: Structure) -> Iterator[tuple[str, str]]:
             yield where, f"{out} has the {why}"
 
 
+def rows_are_ranked(s: Structure) -> Iterator[tuple[str, str]]:
+    """A top-k sorts the rows of a tile one after the other: whole rows, whose elements lie next to each other, in float32."""
+    for out, (stage, op) in s.made.items():
+        if OPS[op.fn].form != "topk":
+            continue
+        source, (dim,) = s.graph.value(op.reads[0]), op.over
+        if source.dtype not in RANKED:
+            yield stage.name, f"{out} ranks {source.name} of {source.dtype}, the Vector unit sorts float32: cast it"
+        for value, last in ((source.name, dim), (out, op.attr)):
+            along, cut = "".join(s.tiling.shape(value)[-1:]), s.tiling.tile(last)
+            if along != last:
+                why = f"rows of {value} are along {along}: declare dim {last} after {along}" if along else f"{value} has no tiled dim"
+                yield stage.name, f"{out} ranks along {dim}, but {why}"
+            elif s.tiling.trips(last) > 1:
+                yield stage.name, f"{out} ranks along {dim}: needs all {s.graph.dim(last).size} of {last} in one tile, which has {cut}"
+
+
 def rows_are_blocks(s: Structure) -> Iterator[tuple[str, str]]:
-    """A row that is copied alone starts and ends at whole blocks of UB."""
-    for out in (out for out in s.made if out in s.graph.rows and out not in s.graph.silent and len(s.tiling.shape(out)) == 2):
-        last, dtype = s.tiling.shape(out)[1], s.graph.value(out)
-        if block_rest(s.tiling.tile(last), dtype.itemsize):
-            yield (
-                s.made[out][0].name,
-                f"{out}: a row of {s.tiling.tile(last)} elements of {last} is not whole blocks of {BLOCK_BYTES} bytes",
-            )
+    """A row that is copied alone, gathered or to be sorted, starts and ends at whole blocks of UB."""
+    for out, (stage, op) in s.made.items():
+        ranked = OPS[op.fn].form == "topk"
+        alone = (op.reads[0], out) if ranked else (out,) if out in s.graph.rows and out not in s.graph.silent else ()
+        for value in (v for v in alone if len(s.tiling.shape(v)) == 2):
+            last = s.tiling.shape(value)[1]
+            size = s.tiling.tile(last)
+            if block_rest(size, 4 if ranked else s.graph.value(value).itemsize):
+                yield stage.name, f"{value}: a row of {size} elements of {last} is not whole blocks of {BLOCK_BYTES} bytes"
 
 
 def float32_is_not_transposed(s: Structure) -> Iterator[tuple[str, str]]:
