@@ -10,6 +10,7 @@ from functools import cached_property
 from fusion.emit.expr import tile_limits
 from fusion.emit.formula import base_name, formula
 from fusion.emit.gm import Band, GmTensor, band_bounds, flat_index, gathered, gm_tensor, sliced
+from fusion.emit.names import reserved
 from fusion.emit.program import GmParam, Line, ParamRole, Scope, TileBuffer
 from fusion.graph import Affine, Op, Stage, Value
 from fusion.graph.slices import Rows, Slice
@@ -127,6 +128,7 @@ class KernelBuilder:
             label = name or (f"{value.name}_{cut.into}" if cut else value.name)
             while label in self.params:
                 label = f"{label}_part"
+            label = f"{label}_gm" if reserved(label) and not name else label
             self.labels[key] = label
             self.params[label] = GmParam(label, tensor.shape, value.dtype, role, value.name, tensor.order, bool(tensor.lanes))
         return self.tensors[key]

@@ -197,6 +197,21 @@ def names_of_buffers() -> StageGraph:
     return _finished(g, rank)
 
 
+def names_of_generated_code() -> StageGraph:
+    """Values called as the source and the generated code call their own: types, keywords, indices, tile sizes."""
+    g = Graph("names_of_generated_code")
+    g.dim("r", 70)
+    g.dim("c", 72)
+    X = g.input("half", "r c", "float16")
+    with g.vector("one"):
+        pipe = g.let("pipe", cast(X, "float32") * 2.0)
+        auto = g.let("auto", pipe + 1.0)
+    with g.vector("two"):
+        cid = g.let("cid", auto * pipe)
+        block_r = g.let("block_r", cast(cid, "float16"))
+    return _finished(g, pipe, auto, cid, block_r)
+
+
 def sum_of_what_is_loaded() -> StageGraph:
     """One number for each head, whose last addition the host does: what is summed was worked out where it was loaded."""
     g = Graph("sum_of_what_is_loaded")

@@ -28,6 +28,7 @@ FORMS: dict[str, Callable[[], StageGraph]] = {
     "weights of int8": small.weights_of_int8,
     "rows by index": small.rows_by_index,
     "names of buffers": small.names_of_buffers,
+    "names of generated code": small.names_of_generated_code,
     "sum of what is loaded": small.sum_of_what_is_loaded,
     "ranked rows": lambda: small.ranked_rows(341, 100, 7),
     "ranked rows, all kept": lambda: small.ranked_rows(20, 32, 32),
