@@ -43,7 +43,9 @@ def totals(summary: Summary) -> str:
     """The numbers of the whole plan."""
     host = f"; host runs {' '.join(summary.plan.host_stages)}" if summary.plan.host_stages else ""
     syncs = words.count(summary.host_syncs, "host sync")
-    return f"{summary.total_us:.0f} us ±{100 * summary.interval:.0f} % estimated, {syncs}, {size(summary.between_bytes)} between kernels{host}"
+    return (
+        f"{summary.total_us:.0f} us ±{100 * summary.interval:.0f} % estimated, {syncs}, {size(summary.between_bytes)} between kernels{host}"
+    )
 
 
 def _kernel(k: KernelSummary) -> str:
