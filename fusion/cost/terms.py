@@ -15,6 +15,7 @@ RATE_OF = {
     "abs": "scalar", "relu": "scalar", "where": "select", "select": "select", "sum": "reduce_sum", "amax": "reduce_max",
     "amin": "reduce_max", "gather": "gather", "scatter_add": "gather", "topk": "sort", "topk_index": "sort", "index": "progression",
 }  # fmt: skip
+RANK_STEPS = 6  # instructions that sort one row and take its best apart
 TILE_K = 128  # depth of one step of a product in L0
 
 
@@ -81,6 +82,9 @@ def vector_us(tiling: Tiling, op: Op, device: Device, share: int) -> float:
     size = tiling.graph.value(op.reads[0] if op.reads else op.out).itemsize
     field = "half" if max(size, tiling.graph.value(op.out).itemsize) <= 2 else "float"
     cycles = _cycles(device, RATE_OF.get(op.fn, "binary" if OPS[op.fn].arity > 1 else "scalar"), field, count)
+    if OPS[op.fn].form == "topk":  # row after row, in several instructions
+        ranked = math.prod(tiling.tile(d) for d in op.over)
+        cycles += count / ranked * RANK_STEPS * _cycles(device, "sort", field, 0)
     rows = [r for r in op.reads if 0 < len(tiling.shape(r)) < len(tiling.shape(op.out))]
     cycles += len(rows) * _cycles(device, "broadcast", field, count)
     cycles += len(op.where) * (_cycles(device, "binary", "float", count) + _cycles(device, "select", "float", count))

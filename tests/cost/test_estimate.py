@@ -11,6 +11,7 @@ from fusion.plan.planner import Planner
 from fusion.plan.structure import Structure
 from fusion.plan.tiling import Tiling
 from kernels.attention_sink import gqa_sink_bwd
+from kernels.moe import moe_gate
 
 
 def fused():
@@ -39,3 +40,9 @@ def test_starting_a_block_for_every_task_costs() -> None:
 
 def test_host_steps_follow_their_bytes() -> None:
     assert host_us(1 << 30, None) > host_us(1 << 20, None) > 0
+
+
+def test_every_row_of_a_top_k_is_sorted_by_itself() -> None:
+    """As many elements in more rows take longer: each row's sort has its instructions' starts."""
+    few, many = (Planner(moe_gate(tokens=t, experts=e)).plan(1)[0].us for t, e in ((4096, 512), (32768, 64)))
+    assert many > 1.5 * few
