@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,10 +14,19 @@ from fusion.timeline.store import recorded
 from fusion.toolchain import lower
 from fusion.words import count
 
+OF_OPERATOR = re.compile(r'^"""\w+: .* of (\w+)\."""$', re.MULTILINE)
+
 
 def is_own(label: str) -> bool:
     """Whether the label names a file."""
     return label.partition(".py")[1] != "" and label.partition(".py")[2][:1] in ("", ":")
+
+
+def operator_of(label: str) -> str:
+    """The operator that a kernel file is of: emitted ones say it in their first line, else the file's own name."""
+    path = Path(f"{label.partition('.py')[0]}.py")
+    said = OF_OPERATOR.search(path.read_text(encoding="utf-8"))
+    return said[1] if said else path.stem
 
 
 @lru_cache(maxsize=64)

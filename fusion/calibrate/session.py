@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fusion.calibrate import measured, own, tables
-from fusion.calibrate.fit import UNDETERMINED, Calibration, Progress, Row, fit
+from fusion.calibrate.fit import UNDETERMINED, Calibration, Progress, Row, fit, predict
 from fusion.calibrate.microbench import benches
 from fusion.device import Device
+from fusion.errors import FusionError
 from fusion.timeline.record import Outline
 
 NOTE = """Every number has a unit and where it is from: D datasheet or documentation, F fitted by its source, S constant of a public
@@ -42,13 +43,28 @@ def rows_of(paths: Sequence[Path], mapping: Sequence[str]) -> tuple[list[Row], l
 def _operator(label: str) -> str:
     """The operator that a kernel is of; for a file its name, where that is all that is known."""
     if own.is_own(label):
-        return Path(label.partition(".py")[0]).name
+        return own.operator_of(label)
     return "" if label.startswith("bench/") else measured.OPERATOR
 
 
 def calibrated(device: Device, rows: Sequence[Row], progress: Progress) -> Calibration:
-    """The fit; a minute on a slow machine, so that `progress` is told every step."""
+    """The fit; a minute on a slow machine, so that `progress` is told every step. Raises FusionError for a single row."""
+    if len(rows) < 2:
+        remedy = "measure more kernels, or add --published to fit them together with the published rows"
+        raise FusionError("one latency says nothing of how far a fit to it is off", where="calibrate", remedy=remedy)
     return fit(device, rows, progress=progress)
+
+
+def warning(device: Device, result: Calibration, rows: Sequence[Row]) -> str:
+    """What to say where the device that the fit began with predicts the rows better than the fit does; else empty."""
+    before = sum(abs(predict(device, r) / r.measured_us - 1.0) for r in rows) / len(rows)
+    if before >= result.mean_error:
+        return ""
+    as_it_is, fitted = (f"{100 * error:.1f} %" for error in (before, result.mean_error))
+    return (
+        f"{device.name} as it is predicts these rows within {as_it_is} on average, the fit within {fitted}: so few rows cannot move "
+        "the numbers far from the public ones. Keep it, or add --published."
+    )
 
 
 def report(result: Calibration, left: Sequence[str]) -> Iterator[str]:

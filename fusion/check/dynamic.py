@@ -38,6 +38,18 @@ REMEDIES = {
     "crash": "see the message",
 }
 
+OF_BLOCKS = "give every block a part of its own (an index with cid), add atomically, or use two launches: blocks cannot be ordered"
+OF_VECTORS = "give each Vector core rows of its own (an index with vid), or launch with threads=1"
+
+
+def remedy_for(rule: str, kind: str) -> str:
+    """What to do about a finding of the run."""
+    if rule.startswith("blocks-"):
+        return OF_BLOCKS
+    if rule == "cross-core-write-after-write":
+        return f"{OF_VECTORS}; between Cube and Vector, a workspace with a flag"
+    return REMEDIES.get(kind, "see the message")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -142,7 +154,7 @@ def _translated(finding: simulator.Finding, places: Places, sizes: str) -> Findi
     where = f"{finding.memory} {finding.buffer}".strip()
     said = GENERATED_LINE.sub(lambda found: f"line {places.line(int(found[1]))}", finding.message)
     message = f"{where}: {said} (block {finding.block}{', ' + sizes if sizes else ''}, {finding.count}x)"
-    remedy = REMEDIES.get(finding.kind, "see the message")
+    remedy = remedy_for(finding.rule, finding.kind)
     return Finding(
         finding.rule, second or first, message, remedy, "seen in the simulated run", KINDS.get(finding.kind, "error"), places=marks
     )

@@ -64,6 +64,7 @@ def calibrate(
         raise FusionError(f"--out {out}", where="calibrate", remedy="name a .toml file")
     rows, left = session.rows_of(paths, mapping)
     result = session.calibrated(load(device), rows, _told)
+    doubt = session.warning(load(device), result, rows)
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(save(result.device, session.NOTE), encoding="utf-8")
@@ -72,6 +73,8 @@ def calibrate(
     else:
         for line in session.report(result, left):
             click.echo(line)
+        if doubt:
+            click.echo(doubt)
         click.echo(f"Written: {out}" if out else "Nothing written: --out FILE keeps the device")
 
 

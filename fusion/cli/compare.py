@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from fusion.graph import StageGraph
 
 
+FAST = ("Nothing was lowered or simulated: all times are the planner's estimates, after the passes.",)
+
+
 @click.command("compare")
 @click.argument("operator")
 @click.option(
@@ -94,7 +97,7 @@ def compare(
     else:
         console().print(table(entries))
         extrapolated = dict.fromkeys(f"{e.plan}: {note}" for e in entries if e.time for note in e.time.notes)
-        for line in [*reasons, *extrapolated, *notes(graph.name, described)]:
+        for line in [*reasons, *extrapolated, *(FAST if fast else notes(graph.name, described))]:
             click.echo(line)
     _pictures(entries, reasons, graph.name, html, trace, fast, quiet=as_json or as_csv)
 

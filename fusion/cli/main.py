@@ -80,6 +80,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{error.filename}: {error.strerror}", "name a file or folder that can be read or written")
 
 
 def _option_remedy(error: click.NoSuchOption) -> str:

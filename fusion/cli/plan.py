@@ -58,7 +58,8 @@ def plan(
 ) -> None:
     """Plan OPERATOR in N kernels, emit and lower them, and write sources, host wrapper and generated code to a folder.
 
-    OPERATOR is a name from `fusion-plan list`, or path/to/op.py[:name]. Exit status 1 says that the run on the CPU has a finding.
+    OPERATOR is a name from `fusion-plan list`, or path/to/op.py[:name]. Exit status 1 says that the run on the CPU has a
+    finding, 2 that it could not be judged.
     """
     from fusion.cli import planning
     from fusion.cli.operators import build
@@ -76,7 +77,7 @@ def plan(
     if plan_file:
         chosen = planning.plan_from_file(graph, plan_file, device, target, check=pipeline == "default")
     else:
-        chosen = planning.best_plan(graph, device, target, compare=not fast)
+        chosen = planning.best_plan(graph, device, target, compare=not fast, pipeline=pipeline)
         if rerank > 1 and not fast and target_code != "none":
             chosen = planning.reranked(chosen, device, pipeline, rerank)
     prepared = planning.prepare(chosen.plan, pipeline, _printer(as_json) if print_between_passes else None)
@@ -96,6 +97,8 @@ def plan(
     _tell(as_json, summary, written, chosen, prepared.refusals, timings, compiled, results)
     if any(r.blocks and r.verdict for r in results or []):
         raise SystemExit(1)
+    if any(r.blocks for r in results or []):
+        raise SystemExit(2)
 
 
 def _refuse_contradictions(pipeline: str, target_code: str) -> None:

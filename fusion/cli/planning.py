@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -24,6 +24,8 @@ from fusion.plan.types import Plan
 from fusion.toolchain.model import KernelSource, Lowered, LowerError, Target, TirPass
 from fusion.toolchain.progress import Observer
 
+TIE = 0.04  # mean error of whole plans' estimates, see docs/timeline.md
+HOPEFUL = 1.6  # passes change a plan's time by less than this
 TARGETS: dict[str, tuple[Target, ...]] = {"ascendc": ("ascendc",), "pto": ("pto",), "both": ("ascendc", "pto"), "none": ()}
 
 
@@ -33,7 +35,7 @@ class Chosen:
 
     plan: Plan
     others: dict[int, float | str] = field(default_factory=dict[int, "float | str"])
-    us: float = 0.0  # estimated before passes, like the others
+    us: float = 0.0  # estimated before the passes; the others after them
     file: str = ""
     rivals: tuple[Plan, ...] = ()  # the next best plans with as many kernels, by the estimate
     simulated: str = ""  # what simulating the rivals showed
@@ -54,15 +56,18 @@ def plan_from_file(graph: StageGraph, path: Path, device: str, target: int | Non
     return Chosen(plan, us=plan_us(plan), file=str(path))
 
 
-def best_plan(graph: StageGraph, device: str, target: int | None, compare: bool) -> Chosen:
-    """The cheapest plan with `target` kernels, or of any count; with `compare` the neighbouring counts too. Answers are remembered."""
-    question = f"{to_text(graph)}\0{device}\0{target}\0{compare}\0{limits_of(device)}"
+def best_plan(graph: StageGraph, device: str, target: int | None, compare: bool, pipeline: str) -> Chosen:
+    """The cheapest plan with `target` kernels, or of any count; with `compare` the neighbouring counts too. Answers are remembered.
+
+    Counts are compared by what their best plans take after the passes of `pipeline`.
+    """
+    question = f"{to_text(graph)}\0{device}\0{target}\0{compare}\0{pipeline}\0{limits_of(device)}"
     known = recall(question)
     if known:
         others = cast("dict[str, float | str]", known["others"])
         plan, *rivals = (from_json(text) for text in cast("list[str]", known["plans"]))
         return Chosen(plan, {int(n): o for n, o in others.items()}, float(str(known["us"])), rivals=tuple(rivals))
-    chosen = _best_plan(graph, device, target, compare)
+    chosen = _best_plan(graph, device, target, compare, pipeline)
     plans = [to_json(p) for p in (chosen.plan, *chosen.rivals)]
     remember(question, {"plans": plans, "others": chosen.others, "us": chosen.us})
     return chosen
@@ -92,7 +97,7 @@ def reranked(chosen: Chosen, device: str, pipeline: str, count: int) -> Chosen:
     return replace(chosen, plan=before[ranked[0].plan], simulated=text)
 
 
-def _best_plan(graph: StageGraph, device: str, target: int | None, compare: bool) -> Chosen:
+def _best_plan(graph: StageGraph, device: str, target: int | None, compare: bool, pipeline: str) -> Chosen:
     planner = Planner(graph, limits_of(device), device)
     most = len(planner.atoms)
     if target is None:
@@ -100,16 +105,31 @@ def _best_plan(graph: StageGraph, device: str, target: int | None, compare: bool
         legal = [n for n in found if found[n]]
         if not legal:
             raise planner.impossible(1)
-        target = min(legal, key=lambda n: (found[n][0].us, n))
+        target = _best_count({n: found[n][0] for n in legal}, pipeline)
     else:
         counts = [n for n in (target - 1, target, target + 1) if 1 <= n <= most] if compare and 1 <= target <= most else []
         found = planner.possible(tuple(counts), KEEP) if target in counts else planner.plans((target,), KEEP)
         if not found[target]:
             raise planner.impossible(target)
     near = (n for n in (target - 1, target + 1) if n in found and compare)
-    others: dict[int, float | str] = {n: found[n][0].us if found[n] else planner.impossible(n).what for n in near}
+    others: dict[int, float | str] = {n: _us_after(found[n][0].plan, pipeline) if found[n] else planner.impossible(n).what for n in near}
     best, *rivals = found[target]
     return Chosen(best.plan, others, best.us, rivals=tuple(r.plan for r in rivals))
+
+
+def _us_after(plan: Plan, pipeline: str) -> float:
+    """The estimate after the passes; before them where they leave no legal plan."""
+    try:
+        return plan_us(prepare(plan, pipeline, None).plan)
+    except FusionError:
+        return plan_us(plan)
+
+
+def _best_count(best: Mapping[int, Planned], pipeline: str) -> int:
+    """The fewest kernels of those whose estimates after the passes are as good as the best: the estimate cannot tell them apart."""
+    least = min(p.us for p in best.values())
+    after = {n: _us_after(p.plan, pipeline) for n, p in best.items() if p.us <= HOPEFUL * least}
+    return min(n for n, us in after.items() if us <= (1.0 + TIE) * min(after.values()))
 
 
 # ---- passes

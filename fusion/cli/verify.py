@@ -64,7 +64,7 @@ def verify(
     if plan_file:
         chosen = planning.plan_from_file(graph, plan_file, device, target, check=True).plan
     else:
-        chosen = planning.best_plan(graph, device, target, compare=False).plan
+        chosen = planning.best_plan(graph, device, target, compare=False, pipeline=pipeline).plan
     if exact_shape:
         chosen_cases = [all_cases.Case("given shape", "L0", tuple(sorted(values.items())))]
     elif level:

@@ -106,7 +106,7 @@ def _entry(name: str, planned: Sequence[Planned], graph: StageGraph, device: Dev
     if fast:
         program = emit(prepare(planned[0].plan), device.limits())
         summary = summarize(program, device.limits(), {})
-        return Entry(name, len(program.kernels), planned[0].us, planned[0].us, interval, least, program, summary)
+        return Entry(name, len(program.kernels), summary.total_us, summary.total_us, summary.interval, least, program, summary)
     try:
         best = rerank(planned, device, prepare)[0]
     except FusionError as error:

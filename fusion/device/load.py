@@ -21,6 +21,7 @@ else:  # pragma: no cover
 
 DATA = Path(__file__).parent / "data"
 HEAD = ("name", "base", "interval", "calibrated", "measured")
+COUNTS = ("cores.cube", "cores.vector_per_cube", "sync.cross_flags", "sync.flag_depth")
 POSITIVE = {k for k in ALL_KEYS if not k.endswith((".start", ".drain", ".burst", ".load_start"))}
 Table = Mapping[str, object]
 
@@ -130,6 +131,8 @@ def _number(key: str, entry: object, where: str) -> Number:
         raise FusionError(
             f"{key}: value {value} must be {'positive' if key in POSITIVE else 'zero or more'}", where=where, remedy=f"write {example}"
         )
+    if key in COUNTS and value != int(value):
+        raise FusionError(f"{key}: {value} is no whole number", where=where, remedy=f"write {example}")
     if unit not in units:
         raise FusionError(f"{key}: unit {unit!r}", where=where, remedy=f"known units of it: {', '.join(units)}")
     return Number(float(value), str(unit), str(table["source"]))

@@ -189,9 +189,10 @@ class _Evaluator:
         if op.fn == "select":
             args[0] = args[0] != 0
         result = OPS[op.fn].meaning(*args)
-        if op.fn == "cast" and result.is_floating_point() and not torch_dtype(value.dtype).is_floating_point:
+        if op.fn == "cast" and result.dtype != torch.bool and value.dtype != "bool" and not torch_dtype(value.dtype).is_floating_point:
             bounds = torch.iinfo(torch_dtype(value.dtype))
-            result = result.round().clamp(bounds.min, bounds.max)  # to nearest even, as a cast to a float rounds
+            whole = result.round() if result.is_floating_point() else result  # to nearest even, as a cast to a float rounds
+            result = whole.clamp(bounds.min, bounds.max)
         return result.expand([self.extent(d, window)[1] for d in value.dims])
 
     def contract(self, op: Op, value: Value, env: Env) -> torch.Tensor:

@@ -10,9 +10,9 @@ from fusion.output.table import size
 
 
 def why(summary: Summary, others: Mapping[int, float | str], before_us: float, file: str = "") -> list[str]:
-    """`others` are estimates, or reasons why not, by the count of kernels; like `before_us`, of plans that no pass has seen."""
+    """`others` are estimates after the passes, or reasons why not, by the count of kernels; `before_us` that of this plan before them."""
     lines = [_origin(summary, file), _time(summary, before_us)]
-    return lines + [_other(len(summary.kernels), before_us, count, us) for count, us in sorted(others.items())]
+    return lines + [_other(len(summary.kernels), summary.total_us, count, us) for count, us in sorted(others.items())]
 
 
 def _origin(summary: Summary, file: str) -> str:

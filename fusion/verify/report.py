@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from fusion.precision import shown_below
+from fusion.verify.cases import BLOCKING
 from fusion.verify.run import Located
 from fusion.verify.session import CaseResult
 from fusion.words import count
@@ -19,9 +20,10 @@ def overall(results: Sequence[CaseResult]) -> str:
 
 
 def as_object(operator: str, target: int, results: Sequence[CaseResult]) -> dict[str, object]:
-    """`verdict`, `outputs` (the worst of each over the cases) and `findings` (of all cases), then every case."""
+    """`verdict`, `outputs` (the worst of each over the cases that block) and `findings` (of all cases), then every case."""
     outputs: dict[str, dict[str, object]] = {}
-    for name, comparison in ((n, c) for r in results if r.verdict for n, c in r.verdict.outputs.items()):
+    judged = [r for r in results if r.verdict and r.case.level in BLOCKING] or [r for r in results if r.verdict]
+    for name, comparison in ((n, c) for r in judged if r.verdict for n, c in r.verdict.outputs.items()):
         if name not in outputs or comparison.ratio < float(str(outputs[name]["ratio"])):
             outputs[name] = comparison.to_json()
     return {

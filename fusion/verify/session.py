@@ -70,8 +70,11 @@ def run_cases(
             progress(case.name, len(done), len(cases))
         return result
 
-    with ThreadPoolExecutor(WORKERS) as pool:
+    pool = ThreadPoolExecutor(WORKERS)
+    try:
         return list(pool.map(one, cases))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # at an interrupt no further case is begun
 
 
 def _run(operator: Operator[...], plan: Plan, case: Case, limits: Limits, prepare: Prepare, options: RunOptions) -> CaseResult:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fusion.calibrate import measured
 from fusion.calibrate.fit import predict
-from fusion.calibrate.own import is_own, outline_of
-from fusion.calibrate.session import rows_of
+from fusion.calibrate.own import is_own, operator_of, outline_of
+from fusion.calibrate.session import calibrated, rows_of, warning
 from fusion.device import load
 from fusion.errors import FusionError
 from fusion.toolchain import find
@@ -69,3 +71,24 @@ def test_a_missing_file_is_told() -> None:
     with pytest.raises(FusionError, match="cannot be read: No such file") as refused:
         outline_of("nowhere/kernel.py")
     assert refused.value.where == "nowhere/kernel.py"
+
+
+def test_an_emitted_kernel_names_its_operator(tmp_path: Path) -> None:
+    emitted, own = tmp_path / "k1_qk_finish.py", tmp_path / "mine.py"
+    emitted.write_text('# ruff: noqa: E741\n"""k1_qk_finish: qk, softmax of bias_attn."""\n')
+    own.write_text('"""A kernel of mine."""\n')
+    assert [operator_of(str(p)) for p in (emitted, own)] == ["bias_attn", "mine"]
+
+
+def test_one_latency_is_not_fitted() -> None:
+    with pytest.raises(FusionError, match="one latency says nothing of how far a fit to it is off") as refused:
+        calibrated(load(), measured.rows()[:1], lambda *_: None)
+    assert "--published" in refused.value.remedy
+
+
+def test_a_fit_that_is_worse_than_the_device_is_told() -> None:
+    rows = measured.rows()[1:3]
+    result = calibrated(load(), rows, lambda *_: None)
+    assert warning(load(), result, rows).startswith("910B3 as it is predicts these rows within 3.2 % on average, the fit within")
+    better = replace(result, residuals=tuple(replace(r, fitted_us=r.measured_us) for r in result.residuals))
+    assert warning(load(), better, rows) == ""

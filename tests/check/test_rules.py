@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fusion.check.dynamic import remedy_for
 from fusion.rules import handoffs, memory, names
 from fusion.rules.handoffs import Hand
 
@@ -66,3 +67,16 @@ def test_bytes_and_alignment() -> None:
     assert memory.fractal_rest(200, 2) == 8 and not memory.fractal_rest(208, 2) and memory.fractal_rest(48, 1) == 16
     assert memory.block_rest(6, 4) == 24 and not memory.block_rest(8, 4)
     assert memory.over(11, 10) and not memory.over(10, 10)
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind", "said"),
+    [
+        ("blocks-write-write", "race", "blocks cannot be ordered"),
+        ("cross-core-write-after-write", "race", "an index with vid"),
+        ("write-after-read", "race", "order the two"),
+        ("new-kind", "unheard", "see the message"),
+    ],
+)
+def test_remedies_fit_what_raced(rule: str, kind: str, said: str) -> None:
+    assert said in remedy_for(rule, kind)

@@ -187,3 +187,11 @@ def test_another_owner_of_a_package_is_named(package: str, tmp_path: Path) -> No
     assert f"the package '{package}'" in result.stderr
     assert "belongs to the distribution otherone" in result.stderr
     assert "venv" in result.stderr
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    shape = ("--targets", "1", "--shape", "M=64,N=64,K=64")
+    result = run("compare", "gemm", *shape, "--html", "file/page.html", folder=tmp_path)
+    assert (result.returncode, "Traceback" in result.stderr) == (2, False)
+    assert "fusion-plan: file: File exists\n  name a file or folder that can be read or written" in result.stderr

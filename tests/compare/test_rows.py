@@ -73,3 +73,14 @@ def test_a_count_that_no_plan_has_is_a_row() -> None:
     result = CliRunner().invoke(compare, ["gqa_sink_bwd", "--targets", "1,2", "--shape", SHAPE, "--fast", "--json"], catch_exceptions=False)
     first = json.loads(result.stdout)[0]
     assert first["verdict"] == "no plan" and first["error"]
+
+
+def test_fast_times_are_estimates_after_the_passes() -> None:
+    arguments = ["gqa_sink_bwd", "--targets", "2", "--shape", SHAPE, "--fast"]
+    plain, passed = (
+        json.loads(CliRunner().invoke(compare, [*arguments, "--json", *more], catch_exceptions=False).stdout)[0]
+        for more in (["--passes", "none"], [])
+    )
+    assert passed["predicted_us"] > 1.1 * plain["predicted_us"], "second products take time"
+    assert passed["interval"] == pytest.approx(0.18, abs=0.01), "wider than that of a simulated time"
+    assert "Nothing was lowered or simulated" in CliRunner().invoke(compare, arguments, catch_exceptions=False).stdout

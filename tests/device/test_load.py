@@ -85,3 +85,9 @@ def test_an_unknown_device_suggests_one(tmp_path: Path) -> None:
         loads('base = "910X9"', "my.toml")
     with pytest.raises(FusionError, match=r"gm = 3 is no table\n  write \[gm\]"):
         loads('base = "910B3"\ngm = 3', "my.toml")
+
+
+def test_counts_are_whole_numbers() -> None:
+    text = 'base = "910B3"\n[cores]\ncube = { value = 2.5, unit = "1", source = "mine" }\n'
+    with pytest.raises(FusionError, match=r"cores\.cube: 2\.5 is no whole number"):
+        loads(text, "mine.toml")

@@ -261,3 +261,13 @@ def test_counts() -> None:
     assert cube_flops(10) == 20
     assert vector_units("exp", 100) > vector_units("add", 100) == 100
     assert all(spec.weight >= 0 and spec.doc for spec in OPS.values())
+
+
+def test_casts_between_integers_saturate() -> None:
+    g = Graph("narrow")
+    g.dim("i", 3)
+    x = g.input("x", "i", "int32")
+    with g.vector("v"):
+        g.output(g.let("y", cast(x, "int8")))
+    found = evaluate(g.build(), {"x": torch.tensor([-48103, 5, 300], dtype=torch.int32)})
+    assert found["y"].tolist() == [-128, 5, 127]

@@ -7,7 +7,7 @@ import pytest
 
 from fusion.precision import compare
 from fusion.verify.cases import Case
-from fusion.verify.report import print_results
+from fusion.verify.report import as_object, print_results
 from fusion.verify.run import PlanVerdict
 from fusion.verify.session import CaseResult
 
@@ -34,3 +34,12 @@ def test_the_column_that_fails_is_marked(actual: np.ndarray, marked: str, said: 
     assert "op in 1 kernel, run on the CPU" in text
     assert marked in text
     assert said in text
+
+
+def test_the_outputs_are_those_of_the_cases_that_block() -> None:
+    good = PlanVerdict("clean", {"y": compare(ones(), ones(), "float32")}, (), 0.0)
+    bad = PlanVerdict("wrong", {"y": compare(ones((slice(0, 500), 9.0)), ones(), "float32")}, (), 0.0)
+    found = as_object("op", 1, [CaseResult(Case("small", "L0", ()), good), CaseResult(Case("extreme", "boundary", ()), bad)])
+    outputs = found["outputs"]
+    assert isinstance(outputs, dict)
+    assert (found["verdict"], outputs["y"]["passed"]) == ("clean", True)
