@@ -8,8 +8,7 @@ from pathlib import Path
 
 from fusion.calibrate.microbench import RUNNER, Bench, benches
 from fusion.errors import FusionError
-from fusion.simulator import Buffer
-from fusion.timeline.record import Outline
+from fusion.timeline.record import Outline, buffers_of
 from fusion.timeline.store import recorded
 from fusion.toolchain import lower
 
@@ -35,6 +34,5 @@ def outlines() -> dict[str, Outline]:
     for bench, lowered in zip(chosen, lower([b.source() for b in chosen]), strict=True):
         if lowered.error or not lowered.ascendc:
             raise FusionError(lowered.error.message if lowered.error else "not lowered", where=f"microbenchmark {bench.name}")
-        buffers = [Buffer(p.name, p.dtype, tuple(int(n) for n in p.shape), role="out") for p in lowered.params]
-        found[f"bench/{bench.name}"] = recorded(lowered.ascendc, bench.name, buffers)
+        found[f"bench/{bench.name}"] = recorded(lowered.ascendc, bench.name, buffers_of(lowered))
     return found

@@ -9,9 +9,8 @@ from fusion.calibrate.fit import Row
 from fusion.calibrate.handwritten import VARIANTS, Shape, sources
 from fusion.calibrate.tables import read_ours
 from fusion.errors import FusionError, did_you_mean
-from fusion.simulator import Buffer
 from fusion.timeline import store
-from fusion.timeline.record import Outline, outline
+from fusion.timeline.record import Outline, buffers_of, outline
 from fusion.toolchain import lower
 
 DATA = Path(__file__).parent / "data"
@@ -50,6 +49,5 @@ def record(numbers: Iterable[int] = tuple(VARIANTS), shape: Shape | None = None)
         for lowered in lower(sources(number, shape)):
             if lowered.error or not lowered.ascendc:
                 raise FusionError(lowered.error.message if lowered.error else "not lowered", where=f"{number}/{lowered.name}")
-            buffers = [Buffer(p.name, p.dtype, tuple(int(n) for n in p.shape), role="out") for p in lowered.params]
-            found[f"{number}/{lowered.name}"] = outline(lowered.ascendc, lowered.name, buffers)
+            found[f"{number}/{lowered.name}"] = outline(lowered.ascendc, lowered.name, buffers_of(lowered))
     return found

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from fusion.check.inspection import Inspection, Instance, Request, inspect_files
 from fusion.errors import FusionError
-from fusion.simulator import Buffer
-from fusion.timeline.record import Outline
+from fusion.timeline.record import Outline, buffers_of
 from fusion.timeline.store import recorded
 from fusion.toolchain import lower
 from fusion.words import count
@@ -53,8 +52,7 @@ def outline_of(label: str) -> Outline:
         raise FusionError(
             f"open sizes: {', '.join(open_sizes)}", where=label, remedy="give a file that makes the kernel at the measured sizes"
         )
-    buffers = [Buffer(p.name, p.dtype, tuple(int(n) for n in p.shape), role="out") for p in lowered.params if p.role != "scalar"]
-    return recorded(lowered.ascendc, lowered.entry or instance.factory, buffers)
+    return recorded(lowered.ascendc, lowered.entry or instance.factory, buffers_of(lowered))
 
 
 def _only(found: Inspection, label: str) -> Instance:

@@ -12,9 +12,9 @@ from fusion.emit.emit import emit
 from fusion.emit.program import KernelProgram, Program
 from fusion.errors import FusionError
 from fusion.plan.types import Plan
-from fusion.simulator import Buffer
 from fusion.timeline.floor import Floor, floor
 from fusion.timeline.launch import time_launch
+from fusion.timeline.record import buffers_of
 from fusion.timeline.report import KernelTime, kernel_time
 from fusion.timeline.store import recorded
 from fusion.toolchain import KernelSource, Lowered, lower
@@ -64,8 +64,7 @@ def _time_kernel(kernel: KernelProgram, lowered: Lowered, device: Device) -> Ker
     if lowered.error or not lowered.ascendc:
         what = lowered.error.message if lowered.error else "not lowered to Ascend C"
         raise FusionError(what, where=kernel.name)
-    buffers = [Buffer(p.name, p.dtype, tuple(int(n) for n in p.shape), role="out") for p in lowered.params if p.role != "scalar"]
-    outline = recorded(lowered.ascendc, NAME, buffers)
+    outline = recorded(lowered.ascendc, NAME, buffers_of(lowered))
     stages: dict[str, str] = {}
 
     def stage_of(statement: str) -> str:

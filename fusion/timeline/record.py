@@ -21,6 +21,7 @@ from fusion.simulator.build import build
 from fusion.simulator.run import Options, bind, execute, job_text
 from fusion.simulator.source import Kernel, parse
 from fusion.simulator.trace import NOTE, SUMMARY, StreamTrace, read
+from fusion.toolchain.model import Lowered
 
 LOADS = 4  # MTE2
 KEPT = 100_000  # records of a stream that are kept; of longer ones the rest is counted, and taken to go on alike
@@ -94,6 +95,11 @@ class Outline:
             kept = sum(k.count * len(k.records) for k in self.kinds)
             parts.append(f"the first {100 * kept / self.instructions:.0f} % of each block's instructions")
         return " and ".join(parts)
+
+
+def buffers_of(lowered: Lowered) -> list[Buffer]:
+    """The GM buffers of a kernel without data, which its instruction stream does not depend on; all its sizes must be numbers."""
+    return [Buffer(p.name, p.dtype, tuple(int(n) for n in p.shape), role="out") for p in lowered.params if p.role != "scalar"]
 
 
 def arena(path: Path, buffers: Sequence[Buffer], offsets: Sequence[int], size: int) -> None:
